@@ -1,0 +1,109 @@
+/**
+ * Turns the result codes of the ZooKeeper client into typed errors.
+ * Pure: the codes are those of ZooKeeper's C client, the only place where they are named.
+ */
+import {
+  ConnectionLossError,
+  NodeExistsError,
+  NoNodeError,
+  SessionClosedError,
+  SessionLostError,
+  ZooKeeperDeniedError,
+  ZooKeeperFaultError,
+  type ZooKeeperRequestError,
+  ZooKeeperUnsupportedError,
+} from "../errors.js";
+
+/** Result codes of the C client (zookeeper.h, `enum ZOO_ERRORS`). */
+export const ZK = {
+  ok: 0,
+  connectionLoss: -4,
+  unimplemented: -6,
+  operationTimeout: -7,
+  badArguments: -8,
+  invalidState: -9,
+  noNode: -101,
+  noAuth: -102,
+  nodeExists: -110,
+  sessionExpired: -112,
+  authFailed: -115,
+  closing: -116,
+  sessionMoved: -118,
+} as const;
+
+/** Codes below this come from the server, so the server has seen the request. */
+const FIRST_SERVER_CODE = -100;
+
+const CLIENT_SIDE = new Set<number>([ZK.closing, ZK.sessionExpired, ZK.authFailed]);
+
+/** True when a result code proves that the server took part in the exchange. */
+export function isServerAnswer(code: number): boolean {
+  return code === ZK.ok || (code <= FIRST_SERVER_CODE && !CLIENT_SIDE.has(code));
+}
+
+/**
+ * The error for a failed request.
+ *
+ * @param code the result code, negative
+ * @param text what the client says about it, in English
+ */
+export function requestError(
+  operation: string,
+  path: string,
+  code: number,
+  text: string,
+): ZooKeeperRequestError {
+  const what = `${operation} ${path}`;
+  switch (code) {
+    case ZK.connectionLoss:
+    case ZK.operationTimeout:
+    case ZK.sessionMoved:
+      return new ConnectionLossError(
+        `the connection to ZooKeeper broke during ${what}; it may have taken effect`,
+        operation,
+        path,
+        code,
+      );
+    case ZK.sessionExpired:
+      return new SessionLostError(
+        `the ZooKeeper session expired before ${what} was answered`,
+        operation,
+        path,
+        code,
+      );
+    case ZK.closing:
+    case ZK.invalidState:
+      return new SessionClosedError(
+        `the ZooKeeper session was closed before ${what} was answered`,
+        operation,
+        path,
+        code,
+      );
+    case ZK.noNode:
+      return new NoNodeError(`no such znode: ${what}`, operation, path, code);
+    case ZK.nodeExists:
+      return new NodeExistsError(`the znode exists already: ${what}`, operation, path, code);
+    case ZK.noAuth:
+    case ZK.authFailed:
+      return new ZooKeeperDeniedError(
+        `ZooKeeper does not allow ${what}: check the access control list (getAcl) of that path`,
+        operation,
+        path,
+        code,
+      );
+    case ZK.unimplemented:
+      return new ZooKeeperUnsupportedError(
+        `this ZooKeeper server is too old for ${what}`,
+        operation,
+        path,
+        code,
+      );
+    default:
+      return new ZooKeeperFaultError(
+        `ZooKeeper answered ${code} (${text}) to ${what}`,
+        operation,
+        path,
+        code,
+      );
+  }
+}

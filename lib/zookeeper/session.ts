@@ -1,0 +1,274 @@
+/**
+ * One ZooKeeper session over one native handle: states, watches by path, and what the server last confirmed.
+ * It never becomes another session; after LOST or CLOSED a fresh one has to be opened.
+ */
+import type { Clock } from "../clock.js";
+import { type Deadline, settleWithin, TIMED_OUT } from "../deadline.js";
+import {
+  ConfigurationError,
+  NoNodeError,
+  ZooKeeperRequestError,
+  ZooKeeperUnreachableError,
+} from "../errors.js";
+import { type ConnectString, formatConnectString } from "./connect-string.js";
+import { CREATE_FLAGS, NativeClient, type NativeStat } from "./native-client.js";
+import { isServerAnswer } from "./request-error.js";
+import type { CreateMode, Session, SessionState, Stat } from "./session-port.js";
+
+/** While somebody needs it, the server is asked this many times within one session timeout. */
+const CONFIRMATIONS_PER_TIMEOUT = 6;
+
+export interface OpenSessionOptions {
+  servers: ConnectString;
+  /** What is asked for; the server may grant another. */
+  sessionTimeoutMs: number;
+  clock: Clock;
+  deadline: Deadline;
+  /** Gives up opening. */
+  signal: AbortSignal;
+}
+
+/**
+ * Opens a session with a fresh native handle.
+ *
+ * @throws ZooKeeperUnreachableError when no server has answered before the deadline
+ * @throws ConfigurationError when the chroot does not exist
+ */
+export async function openSession(options: OpenSessionOptions): Promise<NativeSession> {
+  const session = await NativeSession.load(options.clock);
+  try {
+    await session.start(options);
+    return session;
+  } catch (error) {
+    await session.close();
+    throw error;
+  }
+}
+
+export class NativeSession implements Session {
+  readonly clock: Clock;
+  #native!: NativeClient;
+  #state: SessionState = "SUSPENDED";
+  #id = "";
+  #negotiatedTimeoutMs = 0;
+  #lastConfirmedAtMs = Number.NEGATIVE_INFINITY;
+  readonly #stateListeners = new Set<(state: SessionState) => void>();
+  readonly #watchListeners = new Map<string, Set<() => void>>();
+  #connected = deferred();
+  #keepers = 0;
+  #cancelKeeping = () => {};
+  #asking = false;
+  #closing: Promise<void> | undefined;
+
+  private constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  /** @internal Use {@link openSession}. */
+  static async load(clock: Clock): Promise<NativeSession> {
+    const session = new NativeSession(clock);
+    session.#native = await NativeClient.load({
+      connected: () => session.#onConnected(),
+      connecting: () => session.#moveTo("SUSPENDED"),
+      closed: () => session.#moveTo("LOST"),
+      watch: (path) => session.#onWatchFired(path),
+    });
+    return session;
+  }
+
+  /** @internal Use {@link openSession}. */
+  async start(options: OpenSessionOptions): Promise<void> {
+    const { servers, sessionTimeoutMs, deadline, signal } = options;
+    const address = formatConnectString(servers);
+    const unreachable = (why: string) =>
+      new ZooKeeperUnreachableError(
+        `no ZooKeeper server at ${address} ${why}: check the address, and that a server runs there`,
+      );
+    if (!this.#native.start(address, sessionTimeoutMs)) throw unreachable("could be used");
+    if ((await settleWithin(this.#connected.promise, deadline, signal)) === TIMED_OUT) {
+      throw unreachable("answered in time");
+    }
+    // The first exchange whose start we know; it also shows whether the chroot is there.
+    try {
+      if ((await settleWithin(this.#confirm(), deadline, signal)) === TIMED_OUT) {
+        throw unreachable("answered a first request in time");
+      }
+    } catch (error) {
+      if (error instanceof NoNodeError) {
+        throw new ConfigurationError(
+          `the chroot ${servers.chroot} of the ZooKeeper address does not exist: create it, or correct the address`,
+          { cause: error },
+        );
+      }
+      if (error instanceof ZooKeeperRequestError) throw unreachable("kept the connection");
+      throw error;
+    }
+  }
+
+  get id(): string {
+    return this.#id;
+  }
+
+  get state(): SessionState {
+    return this.#state;
+  }
+
+  get negotiatedTimeoutMs(): number {
+    return this.#negotiatedTimeoutMs;
+  }
+
+  get lastConfirmedAtMs(): number {
+    return this.#lastConfirmedAtMs;
+  }
+
+  create(path: string, data: string, mode: CreateMode): Promise<string> {
+    return this.#confirming(this.#native.create(path, data, CREATE_FLAGS[mode]));
+  }
+
+  async list(path: string): Promise<{ children: string[]; stat: Stat }> {
+    const { children, stat } = await this.#confirming(this.#native.list(path));
+    return { children, stat: statOf(stat) };
+  }
+
+  async read(path: string, { watch } = { watch: false }): Promise<{ data: string; stat: Stat }> {
+    const { data, stat } = await this.#confirming(this.#native.read(path, watch));
+    return { data, stat: statOf(stat) };
+  }
+
+  delete(path: string): Promise<void> {
+    return this.#confirming(this.#native.delete(path));
+  }
+
+  sync(path: string): Promise<void> {
+    return this.#confirming(this.#native.sync(path));
+  }
+
+  onState(listener: (state: SessionState) => void): () => void {
+    this.#stateListeners.add(listener);
+    return () => this.#stateListeners.delete(listener);
+  }
+
+  onWatch(path: string, listener: () => void): () => void {
+    const listeners = this.#watchListeners.get(path) ?? new Set();
+    this.#watchListeners.set(path, listeners.add(listener));
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0 && this.#watchListeners.get(path) === listeners) {
+        this.#watchListeners.delete(path);
+      }
+    };
+  }
+
+  keepConfirmed(): () => void {
+    this.#keepers += 1;
+    if (this.#keepers === 1) this.#scheduleConfirmation();
+    let ended = false;
+    return () => {
+      if (ended) return;
+      ended = true;
+      this.#keepers -= 1;
+      if (this.#keepers === 0) this.#cancelKeeping();
+    };
+  }
+
+  /** Ends the session at the server where one is connected; safe to call again and from any callback. */
+  close(): Promise<void> {
+    this.#closing ??= new Promise((resolve) => {
+      this.#cancelKeeping();
+      this.#moveTo("CLOSED");
+      // A fresh turn: the native client must not be closed from inside one of its own callbacks.
+      setImmediate(() => {
+        this.#native.close();
+        resolve();
+      });
+    });
+    return this.#closing;
+  }
+
+  #onConnected(): void {
+    const id = this.#native.sessionId;
+    if (this.#id !== "" && this.#id !== id) {
+      // A server that answers with another session: everything of the old one is dead.
+      this.#moveTo("LOST");
+      setImmediate(() => this.#native.close());
+      return;
+    }
+    this.#id = id;
+    this.#negotiatedTimeoutMs = this.#native.timeoutMs;
+    this.#connected.resolve();
+    this.#moveTo("CONNECTED");
+  }
+
+  #onWatchFired(path: string): void {
+    for (const listener of [...(this.#watchListeners.get(path) ?? [])]) queueMicrotask(listener);
+  }
+
+  #moveTo(state: SessionState): void {
+    if (this.#state === state || this.#state === "LOST" || this.#state === "CLOSED") return;
+    this.#state = state;
+    if (state === "LOST") this.#cancelKeeping();
+    for (const listener of [...this.#stateListeners]) queueMicrotask(() => listener(state));
+  }
+
+  /** Follows a request, and notes its start as confirmed when the server turns out to have taken part. */
+  #confirming<T>(request: Promise<T>): Promise<T> {
+    const startedAtMs = this.clock.nowMs();
+    const confirm = () => {
+      this.#lastConfirmedAtMs = Math.max(this.#lastConfirmedAtMs, startedAtMs);
+    };
+    return request.then(
+      (value) => {
+        confirm();
+        return value;
+      },
+      (error) => {
+        if (error instanceof ZooKeeperRequestError && isServerAnswer(error.zookeeperCode)) {
+          confirm();
+        }
+        throw error;
+      },
+    );
+  }
+
+  async #confirm(): Promise<void> {
+    await this.#confirming(this.#native.exists("/"));
+  }
+
+  /** Asks the server when nothing else has for a while, so that the local deadline of claims moves on. */
+  #scheduleConfirmation(): void {
+    const periodMs = this.#negotiatedTimeoutMs / CONFIRMATIONS_PER_TIMEOUT;
+    const idleMs = this.clock.nowMs() - this.#lastConfirmedAtMs;
+    this.#cancelKeeping = this.clock.after(Math.max(periodMs - idleMs, periodMs / 4), () => {
+      if (this.#keepers === 0 || this.#state === "LOST" || this.#state === "CLOSED") return;
+      const idle = this.clock.nowMs() - this.#lastConfirmedAtMs >= periodMs * 0.9;
+      if (idle && this.#state === "CONNECTED" && !this.#asking) this.#askServer();
+      this.#scheduleConfirmation();
+    });
+  }
+
+  /** A sync goes to the leader and back, so its reply says more than that one follower still answers. */
+  #askServer(): void {
+    this.#asking = true;
+    this.sync("/")
+      .catch(() => {}) // an unanswered question confirms nothing, and the local deadline acts on that
+      .finally(() => {
+        this.#asking = false;
+      });
+  }
+}
+
+function statOf(stat: NativeStat): Stat {
+  return {
+    czxid: stat.czxid,
+    ephemeralOwner: stat.ephemeralOwner,
+    createdAtMs: stat.ctime.getTime(),
+  };
+}
+
+function deferred(): { promise: Promise<void>; resolve: () => void } {
+  let resolve = () => {};
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve };
+}

@@ -1,0 +1,182 @@
+/**
+ * One attempt to claim: one contender, from its entry into the queue to its grant or its removal.
+ * A grant needs our own znode and no lower sequence, both from one listing; every other way out removes the contender.
+ */
+import { Deadline, settleWithin, TIMED_OUT } from "../../lib/deadline.js";
+import {
+  ConnectionLossError,
+  NoNodeError,
+  SequenceExhaustedError,
+  SessionClosedError,
+  SessionLostError,
+  ZooKeeperUnreachableError,
+} from "../../lib/errors.js";
+import { generationFromCzxid, isExhausted, makeToken } from "../../lib/token.js";
+import { positionOf, readQueue } from "../../lib/zookeeper/queue-order.js";
+import type { Session } from "../../lib/zookeeper/session-port.js";
+import { untilState } from "../../lib/zookeeper/until-state.js";
+import type { ClaimAnswer, ClaimOptions } from "./claim-options.js";
+import { Contender, type Listing } from "./contender.js";
+import { type Claim, HeldClaim } from "./held-claim.js";
+import { holderRecord } from "./holder.js";
+import { makeClaimPath } from "./parents.js";
+import { waitForPredecessor } from "./predecessor.js";
+
+/** Why an attempt ended without an answer: its session or its znode is gone, and a new attempt is due. */
+export type Again = "again";
+
+/** Time for the removal of our contender before we answer; after it, the removal goes on in the background. */
+const REMOVAL_MS = 2_000;
+
+export interface Attempt {
+  session: Session;
+  path: string;
+  options: ClaimOptions;
+  /** End of the wait in the queue. */
+  queue: Deadline;
+  /** End of the wait for ZooKeeper. */
+  answer: Deadline;
+  warn: (message: string) => void;
+}
+
+/** One contender, from its entry to its grant or its removal. */
+export async function attempt(context: Attempt): Promise<ClaimAnswer | Again> {
+  const { session, path } = context;
+  const contender = new Contender(session, path);
+  let granted = false;
+  try {
+    let listing = await enter(context, contender);
+    for (;;) {
+      if (listing === undefined || contender.name === undefined) return "again";
+      const turn = await takeTurn(context, contender, listing);
+      if (turn === "again") return "again";
+      if (turn !== "wait") {
+        granted = turn.outcome === "granted";
+        return turn;
+      }
+      listing = await look(context, contender);
+    }
+  } catch (error) {
+    if (error instanceof SessionLostError) return "again";
+    if (error instanceof SessionClosedError && session.state === "LOST") return "again";
+    throw error;
+  } finally {
+    if (!granted) await leave(context, contender);
+  }
+}
+
+/** What the listing means for us; where it means waiting, waits until there is a reason to list again. */
+async function takeTurn(
+  context: Attempt,
+  contender: Contender,
+  listing: Listing,
+): Promise<ClaimAnswer | Again | "wait"> {
+  const { session, path, options, queue, warn } = context;
+  const { contenders, foreign } = readQueue(listing.children);
+  if (foreign.length > 0) warn(`${path} has children that are no contenders: ${foreign[0]}`);
+  const position = positionOf({ contenders, foreign }, contender.name ?? "");
+  if (position.kind === "missing") return "again";
+  if (isExhausted(position.own.sequence)) throw exhausted(path, position.own.sequence);
+  if (position.kind === "first") {
+    if (session.state === "LOST") return "again"; // lost while the listing was on its way
+    options.signal?.throwIfAborted();
+    return { outcome: "granted", claim: grant(context, contender, listing) };
+  }
+  if (queue.passed) {
+    if (session.state !== "CONNECTED") throw unreachable(context);
+    return { outcome: "busy", holder: contenders[0]?.name ?? "", ahead: position.ahead };
+  }
+  const predecessor = `${path}/${position.predecessor.name}`;
+  try {
+    await waitForPredecessor({
+      session,
+      path: predecessor,
+      deadline: queue,
+      signal: options.signal,
+      warn,
+    });
+  } catch (error) {
+    if (!(error instanceof ConnectionLossError)) throw error; // the next look waits for the connection
+  }
+  return "wait";
+}
+
+function grant({ options, warn }: Attempt, contender: Contender, { stat }: Listing): Claim {
+  const sequence = readQueue([contender.name ?? ""]).contenders[0]?.sequence;
+  if (sequence === undefined || contender.path === undefined) {
+    throw new Error("a grant without a contender's name"); // our own name is always of a known form
+  }
+  return new HeldClaim({
+    contender,
+    path: contender.path,
+    job: options.job,
+    token: makeToken({
+      era: options.era ?? 0,
+      generation: generationFromCzxid(stat.czxid),
+      sequence,
+    }),
+    stopGraceMs: options.stopGraceMs,
+    abortOnSuspended: options.abortOnSuspended ?? false,
+    warn,
+  });
+}
+
+/** Enters the queue; makes the claim path when it is missing, as often as somebody removes it. */
+async function enter(context: Attempt, contender: Contender): Promise<Listing | undefined> {
+  const data = JSON.stringify(holderRecord(context.options.holder));
+  for (;;) {
+    try {
+      const listing = await withinAnswer(context, contender.enter(data));
+      if (listing !== undefined) return listing;
+      return await look(context, contender);
+    } catch (error) {
+      if (!(error instanceof NoNodeError)) throw error;
+      await withinAnswer(context, makeClaimPath(context.session, context.path));
+    }
+  }
+}
+
+/** Lists again, through connection losses; undefined when our znode is not there and a new attempt is due. */
+async function look(context: Attempt, contender: Contender): Promise<Listing | undefined> {
+  const { session, path, options, answer } = context;
+  for (;;) {
+    const state = await untilState(session, (s) => s !== "SUSPENDED", answer, options.signal);
+    if (state === TIMED_OUT) throw unreachable(context);
+    try {
+      if (!(await withinAnswer(context, contender.recover()))) return undefined;
+      return await withinAnswer(context, session.list(path));
+    } catch (error) {
+      if (error instanceof NoNodeError) return undefined;
+      if (!(error instanceof ConnectionLossError)) throw error;
+    }
+  }
+}
+
+async function leave({ session, warn }: Attempt, contender: Contender): Promise<void> {
+  const removal = contender.remove();
+  removal.catch((error) => warn(`our contender could not be removed: ${error}`));
+  try {
+    await settleWithin(removal, Deadline.after(REMOVAL_MS, session.clock));
+  } catch {
+    // told by the warning above; the error that brought us here is the one that counts
+  }
+}
+
+async function withinAnswer<T>(context: Attempt, request: Promise<T>): Promise<T> {
+  const result = await settleWithin(request, context.answer, context.options.signal);
+  if (result === TIMED_OUT) throw unreachable(context);
+  return result;
+}
+
+function unreachable({ path }: Attempt): ZooKeeperUnreachableError {
+  return new ZooKeeperUnreachableError(
+    `ZooKeeper did not answer in time while we were claiming ${path}: check that its servers run`,
+  );
+}
+
+function exhausted(path: string, sequence: number): SequenceExhaustedError {
+  return new SequenceExhaustedError(
+    `the counter of ${path} is at its end (${sequence}): let its contenders finish and delete the path; ` +
+      "it is made anew, and its tokens go on rising",
+  );
+}

@@ -1,0 +1,141 @@
+/**
+ * One contender: the znode of one attempt, from its create to its certain removal.
+ * There is exactly one znode for an attempt, because its name carries a uuid by which a create whose reply was lost is
+ * found again (the idea is Curator's protected mode; the fault is ZOOKEEPER-1262).
+ */
+import { randomUUID } from "node:crypto";
+import { Deadline } from "../../lib/deadline.js";
+import {
+  ConnectionLossError,
+  FencekeeperError,
+  NoNodeError,
+  SessionClosedError,
+  SessionLostError,
+} from "../../lib/errors.js";
+import { nameOf } from "../../lib/zookeeper/paths.js";
+import type { Session, Stat } from "../../lib/zookeeper/session-port.js";
+import { untilState } from "../../lib/zookeeper/until-state.js";
+import { contenderPrefix } from "../../lib/zookeeper/znode-name.js";
+
+/** Children and stat of the claim path, from one moment. */
+export interface Listing {
+  children: string[];
+  stat: Stat;
+}
+
+export class Contender {
+  readonly #prefix: string;
+  #created: Promise<string> | undefined;
+  #path: string | undefined;
+  #removal: Promise<void> | undefined;
+
+  constructor(
+    readonly session: Session,
+    readonly claimPath: string,
+    uuid: string = randomUUID(),
+  ) {
+    this.#prefix = contenderPrefix(uuid);
+  }
+
+  /** The znode's full path, once it is known. */
+  get path(): string | undefined {
+    return this.#path;
+  }
+
+  /** The znode's name, once it is known. */
+  get name(): string | undefined {
+    return this.#path === undefined ? undefined : nameOf(this.#path);
+  }
+
+  /**
+   * Sends the create and a listing in one go: a session is first in, first out, so one round trip brings our name, our
+   * rivals and the generation.
+   *
+   * @returns the listing, or undefined when the create's reply was lost and {@link recover} has to find out
+   * @throws NoNodeError when the claim path does not exist
+   */
+  async enter(data: string): Promise<Listing | undefined> {
+    const created = this.session.create(
+      `${this.claimPath}/${this.#prefix}`,
+      data,
+      "ephemeralSequential",
+    );
+    this.#created = created;
+    const listed = this.session.list(this.claimPath);
+    listed.catch(() => {}); // when both fail, the create's error is the one that says what to do
+    try {
+      this.#path = await created;
+      return await listed;
+    } catch (error) {
+      if (error instanceof ConnectionLossError) return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * Finds the znode of a create whose reply was lost. Has to be called in the connected state.
+   *
+   * @returns true when it is there and belongs to this session, false when the create had no effect
+   */
+  async recover(): Promise<boolean> {
+    if (this.#path !== undefined) return true;
+    // The server that we are connected to now may lag behind the one that made the znode.
+    await this.session.sync(this.claimPath);
+    const { children } = await this.session.list(this.claimPath);
+    for (const name of children.filter((child) => child.startsWith(this.#prefix))) {
+      const path = `${this.claimPath}/${name}`;
+      if ((await this.#ownerOf(path)) !== this.session.id) continue; // another session's node is never adopted
+      this.#path = path;
+      return true;
+    }
+    return false;
+  }
+
+  async #ownerOf(path: string): Promise<string | undefined> {
+    try {
+      return (await this.session.read(path)).stat.ephemeralOwner;
+    } catch (error) {
+      if (error instanceof NoNodeError) return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * Removes the znode and repeats until it or the session is gone. Called again, it gives the same promise, which never
+   * rejects unless the server forbids the removal.
+   */
+  remove(): Promise<void> {
+    this.#removal ??= this.#removeForCertain();
+    return this.#removal;
+  }
+
+  async #removeForCertain(): Promise<void> {
+    await this.#created?.catch(() => {}); // whatever became of the create, what is left of it is removed below
+    for (;;) {
+      const state = await untilState(
+        this.session,
+        (s) => s !== "SUSPENDED",
+        Deadline.after(Number.POSITIVE_INFINITY, this.session.clock),
+      );
+      if (state !== "CONNECTED") return; // the server removes the znode together with its session
+      try {
+        if (!(await this.recover())) return;
+        await this.session.delete(this.#path ?? "");
+        return;
+      } catch (error) {
+        if (error instanceof NoNodeError) return;
+        if (!isPassing(error)) throw error;
+      }
+    }
+  }
+}
+
+/** True for faults after which the same request is worth sending again once the session is connected. */
+function isPassing(error: unknown): boolean {
+  return (
+    error instanceof FencekeeperError &&
+    (error instanceof ConnectionLossError ||
+      error instanceof SessionLostError ||
+      error instanceof SessionClosedError)
+  );
+}

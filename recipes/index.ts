@@ -1,0 +1,24 @@
+/**
+ * The public entry point: everything that a user of the library imports.
+ */
+export { type Clock, systemClock } from "../lib/clock.js";
+export * from "../lib/errors.js";
+export { decodeJobId, encodeJobId, JOB_ID_BYTES_MAX } from "../lib/job-id.js";
+export type * from "../lib/sink.js";
+export { compareTokens, type FencingToken, parseToken } from "../lib/token.js";
+export type { Session, SessionSource, SessionState } from "../lib/zookeeper/session-port.js";
+export { ZooKeeper, type ZooKeeperOptions } from "../lib/zookeeper/zookeeper.js";
+export {
+  type Claim,
+  type ClaimAnswer,
+  type ClaimOptions,
+  claim,
+  type ReleaseAnswer,
+} from "./claim.js";
+export {
+  type FencedRunAnswer,
+  type FencedRunOptions,
+  fencedRun,
+  type Handler,
+  type ResultTarget,
+} from "./fenced-run.js";
