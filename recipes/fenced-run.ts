@@ -57,11 +57,14 @@ export async function fencedRun(
   const answer = await claimJob(claimOptions);
   if (answer.outcome === "busy") return answer;
   await using claim = answer.claim;
-  return await runHeld({ claim, result, holder: options.holder ?? defaultHolder() }, handler);
+  const holder = options.holder ?? defaultHolder();
+  return await runHeld({ claim, signal: options.signal, result, holder }, handler);
 }
 
 interface Held {
   claim: Claim;
+  /** The caller's: gives up until the handler has started. */
+  signal: AbortSignal | undefined;
   result: ResultTarget | undefined;
   holder: string;
 }
@@ -73,6 +76,7 @@ async function runHeld(held: Held, handler: Handler): Promise<FencedRunAnswer> {
   try {
     const ended = result && (await raiseFence(held, result));
     if (ended !== undefined) return ended;
+    held.signal?.throwIfAborted();
     value = await handler(claim);
   } catch (error) {
     // A handler that was told to stop may end in any way it likes.
@@ -94,7 +98,9 @@ async function raiseFence(
   held: Held,
   { sink, key, accept }: ResultTarget,
 ): Promise<FencedRunAnswer | undefined> {
-  const { signal, token } = held.claim;
+  const { token } = held.claim;
+  const signals = held.signal === undefined ? [] : [held.signal];
+  const signal = AbortSignal.any([held.claim.signal, ...signals]);
   const raised = await sink.advanceFence({ ...identityOf(held), key }, { signal });
   if (raised.outcome === "stale" || raised.outcome === "foreign") return { ...raised, token };
   const { present } = raised;

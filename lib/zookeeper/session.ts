@@ -10,13 +10,10 @@ import {
   ZooKeeperRequestError,
   ZooKeeperUnreachableError,
 } from "../errors.js";
+import { Confirmation } from "./confirmation.js";
 import { type ConnectString, formatConnectString } from "./connect-string.js";
 import { CREATE_FLAGS, NativeClient, type NativeStat } from "./native-client.js";
-import { isServerAnswer } from "./request-error.js";
 import type { CreateMode, Session, SessionState, Stat } from "./session-port.js";
-
-/** While somebody needs it, the server is asked this many times within one session timeout. */
-const CONFIRMATIONS_PER_TIMEOUT = 6;
 
 export interface OpenSessionOptions {
   servers: ConnectString;
@@ -51,17 +48,20 @@ export class NativeSession implements Session {
   #state: SessionState = "SUSPENDED";
   #id = "";
   #negotiatedTimeoutMs = 0;
-  #lastConfirmedAtMs = Number.NEGATIVE_INFINITY;
   readonly #stateListeners = new Set<(state: SessionState) => void>();
   readonly #watchListeners = new Map<string, Set<() => void>>();
   #connected = deferred();
-  #keepers = 0;
-  #cancelKeeping = () => {};
-  #asking = false;
+  readonly #confirmation: Confirmation;
   #closing: Promise<void> | undefined;
 
   private constructor(clock: Clock) {
     this.clock = clock;
+    this.#confirmation = new Confirmation({
+      clock,
+      timeoutMs: () => this.#negotiatedTimeoutMs,
+      // a sync goes to the leader and back, so its reply says more than that one follower still answers
+      ask: () => (this.#state === "CONNECTED" ? this.sync("/") : undefined),
+    });
   }
 
   /** @internal Use {@link openSession}. */
@@ -118,29 +118,29 @@ export class NativeSession implements Session {
   }
 
   get lastConfirmedAtMs(): number {
-    return this.#lastConfirmedAtMs;
+    return this.#confirmation.lastAtMs;
   }
 
   create(path: string, data: string, mode: CreateMode): Promise<string> {
-    return this.#confirming(this.#native.create(path, data, CREATE_FLAGS[mode]));
+    return this.#confirmation.follow(this.#native.create(path, data, CREATE_FLAGS[mode]));
   }
 
   async list(path: string): Promise<{ children: string[]; stat: Stat }> {
-    const { children, stat } = await this.#confirming(this.#native.list(path));
+    const { children, stat } = await this.#confirmation.follow(this.#native.list(path));
     return { children, stat: statOf(stat) };
   }
 
   async read(path: string, { watch } = { watch: false }): Promise<{ data: string; stat: Stat }> {
-    const { data, stat } = await this.#confirming(this.#native.read(path, watch));
+    const { data, stat } = await this.#confirmation.follow(this.#native.read(path, watch));
     return { data, stat: statOf(stat) };
   }
 
   delete(path: string): Promise<void> {
-    return this.#confirming(this.#native.delete(path));
+    return this.#confirmation.follow(this.#native.delete(path));
   }
 
   sync(path: string): Promise<void> {
-    return this.#confirming(this.#native.sync(path));
+    return this.#confirmation.follow(this.#native.sync(path));
   }
 
   onState(listener: (state: SessionState) => void): () => void {
@@ -160,21 +160,13 @@ export class NativeSession implements Session {
   }
 
   keepConfirmed(): () => void {
-    this.#keepers += 1;
-    if (this.#keepers === 1) this.#scheduleConfirmation();
-    let ended = false;
-    return () => {
-      if (ended) return;
-      ended = true;
-      this.#keepers -= 1;
-      if (this.#keepers === 0) this.#cancelKeeping();
-    };
+    return this.#confirmation.keep();
   }
 
   /** Ends the session at the server where one is connected; safe to call again and from any callback. */
   close(): Promise<void> {
     this.#closing ??= new Promise((resolve) => {
-      this.#cancelKeeping();
+      this.#confirmation.end();
       this.#moveTo("CLOSED");
       // A fresh turn: the native client must not be closed from inside one of its own callbacks.
       setImmediate(() => {
@@ -206,54 +198,12 @@ export class NativeSession implements Session {
   #moveTo(state: SessionState): void {
     if (this.#state === state || this.#state === "LOST" || this.#state === "CLOSED") return;
     this.#state = state;
-    if (state === "LOST") this.#cancelKeeping();
+    if (state === "LOST") this.#confirmation.end();
     for (const listener of [...this.#stateListeners]) queueMicrotask(() => listener(state));
   }
 
-  /** Follows a request, and notes its start as confirmed when the server turns out to have taken part. */
-  #confirming<T>(request: Promise<T>): Promise<T> {
-    const startedAtMs = this.clock.nowMs();
-    const confirm = () => {
-      this.#lastConfirmedAtMs = Math.max(this.#lastConfirmedAtMs, startedAtMs);
-    };
-    return request.then(
-      (value) => {
-        confirm();
-        return value;
-      },
-      (error) => {
-        if (error instanceof ZooKeeperRequestError && isServerAnswer(error.zookeeperCode)) {
-          confirm();
-        }
-        throw error;
-      },
-    );
-  }
-
   async #confirm(): Promise<void> {
-    await this.#confirming(this.#native.exists("/"));
-  }
-
-  /** Asks the server when nothing else has for a while, so that the local deadline of claims moves on. */
-  #scheduleConfirmation(): void {
-    const periodMs = this.#negotiatedTimeoutMs / CONFIRMATIONS_PER_TIMEOUT;
-    const idleMs = this.clock.nowMs() - this.#lastConfirmedAtMs;
-    this.#cancelKeeping = this.clock.after(Math.max(periodMs - idleMs, periodMs / 4), () => {
-      if (this.#keepers === 0 || this.#state === "LOST" || this.#state === "CLOSED") return;
-      const idle = this.clock.nowMs() - this.#lastConfirmedAtMs >= periodMs * 0.9;
-      if (idle && this.#state === "CONNECTED" && !this.#asking) this.#askServer();
-      this.#scheduleConfirmation();
-    });
-  }
-
-  /** A sync goes to the leader and back, so its reply says more than that one follower still answers. */
-  #askServer(): void {
-    this.#asking = true;
-    this.sync("/")
-      .catch(() => {}) // an unanswered question confirms nothing, and the local deadline acts on that
-      .finally(() => {
-        this.#asking = false;
-      });
+    await this.#confirmation.follow(this.#native.exists("/"));
   }
 }
 

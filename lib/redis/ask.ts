@@ -1,0 +1,84 @@
+/**
+ * Asks Redis until the answer is known or the deadline ends. A lost reply is unknown, never "not written", and the
+ * scripts give the same answer to the same token and value, so asking again is how to find out.
+ */
+import { type Deadline, settleWithin } from "../deadline.js";
+import { SinkOutcomeUnknownError, SinkUnreachableError } from "../errors.js";
+import type { RedisConnection } from "./connection.js";
+import type { ScriptName } from "./script-files.js";
+
+const PAUSE_MS_MIN = 20;
+const PAUSE_MS_MAX = 500;
+
+export interface Question<Answer> {
+  script: ScriptName;
+  keys: [string, string];
+  values: (string | Buffer)[];
+  /** Whether the script may write, so that a lost reply leaves the outcome unknown. */
+  writes: boolean;
+  /** Turns a reply into the answer, or throws what it means. */
+  answerOf: (reply: unknown) => Answer;
+}
+
+/**
+ * Repeats a question through lost replies, broken connections and a server that is loading.
+ *
+ * @throws SinkUnreachableError when the deadline passed and nothing can have been written
+ * @throws SinkOutcomeUnknownError when an attempt at a write was sent and no reply told what became of it; also when
+ *   the signal ended the wait or a later attempt was refused, which is then the cause
+ * @throws the signal's reason, when it came before anything was sent
+ */
+export async function ask<Answer>(
+  connection: RedisConnection,
+  question: Question<Answer>,
+  limits: { deadline: Deadline; signal?: AbortSignal | undefined },
+): Promise<Answer> {
+  const { deadline, signal } = limits;
+  signal?.throwIfAborted();
+  let uncertain = false;
+  const ended = (error: unknown) => (uncertain ? unknownOutcome(connection, error) : error);
+
+  for (let pauseMs = PAUSE_MS_MIN; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
+    const attempt = await connection.run(question, limits);
+    if (attempt.kind === "reply") {
+      try {
+        return question.answerOf(attempt.reply);
+      } catch (fault) {
+        throw ended(fault);
+      }
+    }
+    if (attempt.kind === "refused" && !attempt.passing) throw ended(attempt.error);
+    if (attempt.kind === "lost" && question.writes) uncertain = true;
+    if (signal?.aborted) throw ended(signal.reason);
+    const cause = attempt.kind === "refused" ? attempt.error : attempt.cause;
+    if (!deadline.passed) await pause(pauseMs, limits);
+    if (signal?.aborted) throw ended(signal.reason);
+    if (deadline.passed) throw ended(uncertain ? cause : unreachable(connection, cause));
+  }
+}
+
+function unreachable(connection: RedisConnection, cause: Error): SinkUnreachableError {
+  return new SinkUnreachableError(
+    `Redis at ${connection.place} could not be reached in time: ${cause.message}`,
+    { cause },
+  );
+}
+
+function unknownOutcome(connection: RedisConnection, cause: unknown): SinkOutcomeUnknownError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new SinkOutcomeUnknownError(
+    `a write was sent to Redis at ${connection.place} and its reply was lost; ` +
+      `it may have happened, or may still happen: ${reason}`,
+    { cause },
+  );
+}
+
+/** Waits for a while, but not beyond the deadline or the signal. */
+async function pause(
+  ms: number,
+  limits: { deadline: Deadline; signal?: AbortSignal | undefined },
+): Promise<void> {
+  const never = new Promise<never>(() => {});
+  const wait = settleWithin(never, limits.deadline.atMost(ms), limits.signal);
+  await wait.catch(() => {}); // the signal: the caller looks at it next
+}

@@ -1,0 +1,87 @@
+-- readResult: reads the value and the fence in one step, so that the two belong together. Writes nothing.
+--
+-- KEYS[1]  the result, a string
+-- KEYS[2]  the fence, a hash in the same slot
+--
+-- Replies: flat arrays of bulk strings; the first item is the code, the fields follow in this order
+--   result now found value token job state holder committedToken digest revision committedAt committedHolder
+--          stale lastStaleToken lastStaleAt
+--     (found is 1 when there is a value and 0 when not; the token is empty when no fence is stored;
+--      committedToken is empty when nothing was committed; times are milliseconds since 1970 by the server's clock)
+--   wrongtype type          the result key holds another type than a string
+--   corrupt field           the fence is not one that these scripts wrote, see the field
+
+-- begin of the part that is the same in every script (a test holds it so)
+local TOKEN = '^' .. ('[0-9]'):rep(5) .. '%.' .. ('[0-9]'):rep(20) .. '%.' .. ('[0-9]'):rep(10) .. '$'
+local FIELDS = {
+  'token', 'job', 'state', 'holder',
+  'committedToken', 'digest', 'revision', 'committedAt', 'committedHolder',
+  'stale', 'lastStaleToken', 'lastStaleAt',
+}
+
+-- Tokens are compared as text and never become numbers: Lua would round them. Their parts have an upper end:
+-- the generation is a signed 64-bit number, and the counter behind the sequence repeats at 2147483647.
+local function isToken(text)
+  return text and #text == 37 and text:find(TOKEN) ~= nil
+    and text:sub(7, 26) <= '09223372036854775807' and text:sub(28) <= '2147483646'
+end
+
+-- At most 15 digits: a count that Lua adds to exactly.
+local function isCount(text)
+  return text and #text <= 15 and (text == '0' or text:find('^[1-9][0-9]*$') ~= nil)
+end
+
+local function isDigest(text)
+  return text and #text == 64 and not text:find('[^0-9a-f]')
+end
+
+local function isJob(text)
+  return text and #text >= 1 and #text <= 64
+end
+
+local function faultIn(fence)
+  if not isToken(fence.token) then return 'token' end
+  if not isJob(fence.job) then return 'job' end
+  if fence.state ~= 'open' and fence.state ~= 'committed' then return 'state' end
+  if fence.stale and not isCount(fence.stale) then return 'stale' end
+  if fence.lastStaleToken and not isToken(fence.lastStaleToken) then return 'lastStaleToken' end
+  if fence.lastStaleAt and not isCount(fence.lastStaleAt) then return 'lastStaleAt' end
+  if fence.state == 'committed' and fence.committedToken ~= fence.token then return 'committedToken' end
+  if not fence.committedToken then return nil end
+  if not isToken(fence.committedToken) or fence.token < fence.committedToken then return 'committedToken' end
+  if not isDigest(fence.digest) then return 'digest' end
+  if not isCount(fence.revision) then return 'revision' end
+  if not isCount(fence.committedAt) then return 'committedAt' end
+  return nil
+end
+
+-- The fence, or nil when none is stored; and the name of the first field that is not as it must be.
+local function readFence()
+  local kind = redis.call('TYPE', KEYS[2]).ok
+  if kind == 'none' then return nil, nil end
+  if kind ~= 'hash' then return nil, 'type ' .. kind end
+  local fence = {}
+  for index, text in ipairs(redis.call('HMGET', KEYS[2], unpack(FIELDS))) do
+    fence[FIELDS[index]] = text
+  end
+  return fence, faultIn(fence)
+end
+
+-- Milliseconds since 1970 as decimal text, put together as text so that no digit is lost.
+local function serverMs()
+  local time = redis.call('TIME')
+  return time[1] .. ('000000' .. time[2]):sub(-6, -4)
+end
+-- end of the part that is the same in every script
+
+local kind = redis.call('TYPE', KEYS[1]).ok
+if kind ~= 'string' and kind ~= 'none' then return {'wrongtype', kind} end
+local fence, fault = readFence()
+if fault then return {'corrupt', fault} end
+
+local value = redis.call('GET', KEYS[1])
+local reply = {'result', serverMs(), value and '1' or '0', value or ''}
+for _, field in ipairs(FIELDS) do
+  reply[#reply + 1] = fence and fence[field] or ''
+end
+return reply

@@ -1,0 +1,60 @@
+/**
+ * What an error answer of a Redis server means. The server's code is at the start of the text, or, when Redis 6.2
+ * reports it from inside a script, after `-`.
+ */
+import {
+  ConfigurationError,
+  type FencekeeperError,
+  SinkDeniedError,
+  SinkFaultError,
+  SinkOutOfMemoryError,
+  SinkReadOnlyError,
+} from "../errors.js";
+
+/** The server is only busy: it ran nothing, and the same request may be taken later. */
+const PASSING_CODES = new Set(["LOADING", "BUSY"]);
+
+const DENIED_CODES = new Set(["NOAUTH", "WRONGPASS", "NOPERM"]);
+
+/** A replica, a primary that cannot save or has too few replicas, and a replica that has lost its primary. */
+const NO_WRITES_CODES = new Set(["READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN"]);
+
+const FROM_SCRIPT = /^ERR Error running script .*?: -?([A-Z]+) /s;
+
+/** Redis 7 reports a command that the user of a script may not run without a code of its own. */
+const DENIED_IN_SCRIPT = /The user executing the script/;
+
+/** The server's error code, such as `OOM`. */
+export function serverCode(message: string): string {
+  if (DENIED_IN_SCRIPT.test(message)) return "NOPERM";
+  return FROM_SCRIPT.exec(message)?.[1] ?? /^[A-Z]+/.exec(message)?.[0] ?? "";
+}
+
+const TOO_MANY_CLIENTS = /^ERR max number of clients reached/;
+
+/** True when the request was certainly not run and asking again may help. */
+export function isPassing(message: string): boolean {
+  return PASSING_CODES.has(serverCode(message)) || TOO_MANY_CLIENTS.test(message);
+}
+
+/** The error to throw for an error answer. `cause` must hold no secrets. */
+export function errorFromServer(cause: Error): FencekeeperError {
+  const code = serverCode(cause.message);
+  if (DENIED_CODES.has(code)) {
+    return new SinkDeniedError(`Redis refused the request: ${cause.message}`, { cause });
+  }
+  if (code === "OOM") {
+    return new SinkOutOfMemoryError("Redis is out of memory and takes no writes", { cause });
+  }
+  if (NO_WRITES_CODES.has(code)) {
+    return new SinkReadOnlyError(`Redis takes no writes: ${cause.message}`, { cause });
+  }
+  return new SinkFaultError(`Redis answered with an error: ${cause.message}`, { cause });
+}
+
+/** The error to throw when the server has no database of the number in the URL. */
+export function databaseError(database: number, cause: Error): FencekeeperError {
+  return new ConfigurationError(`Redis cannot use database ${database}: ${cause.message}`, {
+    cause,
+  });
+}

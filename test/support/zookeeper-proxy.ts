@@ -1,0 +1,206 @@
+/**
+ * A TCP proxy in front of a ZooKeeper server that understands frames: it counts requests, drops the reply of a chosen
+ * one, cuts, and stalls without closing. A stall keeps both sockets and delivers what it held when it is healed.
+ *
+ *   client --requests--> [hold?] --> server
+ *   client <--[hold? drop?]-- replies -- server
+ */
+import { createServer, connect as dial, type Server, type Socket } from "node:net";
+
+const OPERATIONS: Record<number, string> = {
+  1: "create",
+  2: "delete",
+  3: "exists",
+  4: "read",
+  9: "sync",
+  11: "ping",
+  12: "list",
+  15: "create2",
+  19: "createContainer",
+  101: "setWatches",
+  105: "setWatches2",
+  [-11]: "closeSession",
+};
+
+/** xid of messages that answer no request: watch events and pings. */
+const PING_XID = -2;
+
+type Direction = "requests" | "replies";
+
+export class ZooKeeperProxy {
+  /** Requests that passed on the way to the server, in order, without pings. */
+  readonly requests: string[] = [];
+  readonly #server: Server;
+  readonly #links = new Set<Link>();
+  readonly #held = new Set<Direction>();
+  readonly #drops: { operation: string; dropped: () => void }[] = [];
+
+  private constructor(readonly targetPort: number) {
+    this.#server = createServer((client) => this.#accept(client));
+  }
+
+  static async start(targetPort: number): Promise<ZooKeeperProxy> {
+    const proxy = new ZooKeeperProxy(targetPort);
+    await new Promise<void>((resolve, reject) => {
+      proxy.#server.once("error", reject);
+      proxy.#server.listen(0, "127.0.0.1", resolve);
+    });
+    return proxy;
+  }
+
+  get connect(): string {
+    const address = this.#server.address();
+    if (address === null || typeof address === "string") throw new Error("the proxy is closed");
+    return `127.0.0.1:${address.port}`;
+  }
+
+  get connections(): number {
+    return this.#links.size;
+  }
+
+  /** Keeps everything in the given directions (default: both) from now on, and the sockets open. */
+  stall(...directions: Direction[]): void {
+    for (const direction of directions.length > 0 ? directions : BOTH) this.#held.add(direction);
+  }
+
+  /** Delivers what was held, and lets everything pass again. */
+  heal(): void {
+    this.#held.clear();
+    this.deliver();
+  }
+
+  /** Delivers what was held, and goes on holding what comes. */
+  deliver(): void {
+    for (const link of this.#links) link.flush();
+  }
+
+  /** Cuts every connection that there is now; new ones are taken. */
+  cut(): void {
+    for (const link of [...this.#links]) link.cut();
+  }
+
+  /** The next such request reaches the server; its reply is dropped and the connection cut. Settles when it happened. */
+  dropReplyOf(operation: string): Promise<void> {
+    return new Promise((resolve) => this.#drops.push({ operation, dropped: resolve }));
+  }
+
+  async close(): Promise<void> {
+    this.cut();
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  }
+
+  #accept(client: Socket): void {
+    const link: Link = new Link(client, dial(this.targetPort, "127.0.0.1"), {
+      isHeld: (direction) => this.#held.has(direction),
+      onRequest: (operation) => {
+        if (operation !== "ping") this.requests.push(operation);
+      },
+      dropsReplyOf: (operation) => {
+        const index = this.#drops.findIndex((drop) => drop.operation === operation);
+        const [drop] = index < 0 ? [] : this.#drops.splice(index, 1);
+        drop?.dropped();
+        return drop !== undefined;
+      },
+      onClosed: () => this.#links.delete(link),
+    });
+    this.#links.add(link);
+  }
+}
+
+const BOTH: Direction[] = ["requests", "replies"];
+
+interface LinkHooks {
+  isHeld(direction: Direction): boolean;
+  onRequest(operation: string): void;
+  dropsReplyOf(operation: string): boolean;
+  onClosed(): void;
+}
+
+/** One connection through the proxy. */
+class Link {
+  readonly #frames: Record<Direction, FrameReader> = {
+    requests: new FrameReader(),
+    replies: new FrameReader(),
+  };
+  readonly #waiting: Record<Direction, Frame[]> = { requests: [], replies: [] };
+  readonly #operations = new Map<number, string>();
+
+  constructor(
+    readonly client: Socket,
+    readonly server: Socket,
+    readonly hooks: LinkHooks,
+  ) {
+    client.on("data", (data) => this.#take("requests", data));
+    server.on("data", (data) => this.#take("replies", data));
+    for (const socket of [client, server]) {
+      socket.setNoDelay(true);
+      socket.on("error", () => {}); // a cut connection is what this proxy is for; "close" follows
+      socket.on("close", () => this.cut());
+    }
+  }
+
+  cut(): void {
+    this.client.destroy();
+    this.server.destroy();
+    this.hooks.onClosed();
+  }
+
+  flush(): void {
+    for (const direction of BOTH) {
+      for (const frame of this.#waiting[direction].splice(0)) this.#pass(direction, frame);
+    }
+  }
+
+  #take(direction: Direction, data: Buffer): void {
+    for (const frame of this.#frames[direction].push(data)) {
+      if (this.hooks.isHeld(direction)) this.#waiting[direction].push(frame);
+      else if (this.client.destroyed) return;
+      else this.#pass(direction, frame);
+    }
+  }
+
+  #pass(direction: Direction, { bytes, first }: Frame): void {
+    if (direction === "requests") {
+      if (!first) this.#noteRequest(bytes);
+      this.server.write(bytes);
+      return;
+    }
+    const xid = first ? PING_XID : bytes.readInt32BE(4);
+    const operation = this.#operations.get(xid);
+    this.#operations.delete(xid);
+    if (operation !== undefined && this.hooks.dropsReplyOf(operation)) this.cut();
+    else this.client.write(bytes);
+  }
+
+  #noteRequest(bytes: Buffer): void {
+    const type = bytes.readInt32BE(8);
+    const operation = OPERATIONS[type] ?? `type ${type}`;
+    this.#operations.set(bytes.readInt32BE(4), operation);
+    this.hooks.onRequest(operation);
+  }
+}
+
+/** Four bytes of length, then as many bytes. The first frame of each direction is the handshake. */
+interface Frame {
+  bytes: Buffer;
+  first: boolean;
+}
+
+/** Cuts a stream into frames. */
+class FrameReader {
+  #rest = Buffer.alloc(0);
+  #first = true;
+
+  push(data: Buffer): Frame[] {
+    this.#rest = Buffer.concat([this.#rest, data]);
+    const frames: Frame[] = [];
+    while (this.#rest.length >= 4) {
+      const end = 4 + this.#rest.readInt32BE(0);
+      if (this.#rest.length < end) break;
+      frames.push({ bytes: this.#rest.subarray(0, end), first: this.#first });
+      this.#first = false;
+      this.#rest = this.#rest.subarray(end);
+    }
+    return frames;
+  }
+}
