@@ -2,18 +2,15 @@
  * Asks Redis until the answer is known or the deadline ends. A lost reply is unknown, never "not written", and the
  * scripts give the same answer to the same token and value, so asking again is how to find out.
  */
-import { type Deadline, settleWithin } from "../deadline.js";
+import { settleWithin } from "../deadline.js";
 import { SinkOutcomeUnknownError, SinkUnreachableError } from "../errors.js";
+import type { Limits, ScriptRequest } from "./attempt.js";
 import type { RedisConnection } from "./connection.js";
-import type { ScriptName } from "./script-files.js";
 
 const PAUSE_MS_MIN = 20;
 const PAUSE_MS_MAX = 500;
 
-export interface Question<Answer> {
-  script: ScriptName;
-  keys: [string, string];
-  values: (string | Buffer)[];
+export interface Question<Answer> extends ScriptRequest {
   /** Whether the script may write, so that a lost reply leaves the outcome unknown. */
   writes: boolean;
   /** Turns a reply into the answer, or throws what it means. */
@@ -31,7 +28,7 @@ export interface Question<Answer> {
 export async function ask<Answer>(
   connection: RedisConnection,
   question: Question<Answer>,
-  limits: { deadline: Deadline; signal?: AbortSignal | undefined },
+  limits: Limits,
 ): Promise<Answer> {
   const { deadline, signal } = limits;
   signal?.throwIfAborted();
@@ -74,10 +71,7 @@ function unknownOutcome(connection: RedisConnection, cause: unknown): SinkOutcom
 }
 
 /** Waits for a while, but not beyond the deadline or the signal. */
-async function pause(
-  ms: number,
-  limits: { deadline: Deadline; signal?: AbortSignal | undefined },
-): Promise<void> {
+async function pause(ms: number, limits: Limits): Promise<void> {
   const never = new Promise<never>(() => {});
   const wait = settleWithin(never, limits.deadline.atMost(ms), limits.signal);
   await wait.catch(() => {}); // the signal: the caller looks at it next

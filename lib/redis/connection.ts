@@ -6,9 +6,10 @@ import { Redis } from "ioredis";
 import { type Clock, systemClock } from "../clock.js";
 import { Deadline, settleWithin, TIMED_OUT } from "../deadline.js";
 import { FencekeeperError, OptionError, SinkUnreachableError } from "../errors.js";
+import type { Attempt, Limits, ScriptRequest } from "./attempt.js";
 import { commandOf, isFromServer, isNeverSent, plainError } from "./client-error.js";
 import { parseRedisUrl, type RedisAddress } from "./redis-url.js";
-import { SCRIPT_NAMES, type ScriptName, scriptText } from "./script-files.js";
+import { SCRIPT_NAMES, scriptText } from "./script-files.js";
 import { databaseError, errorFromServer, isPassing, serverCode } from "./server-error.js";
 
 export interface ConnectionOptions {
@@ -22,16 +23,6 @@ export interface ConnectionOptions {
   name: string;
   clock?: Clock;
 }
-
-/** What became of one attempt. Errors here hold no secrets and no values. */
-export type Attempt =
-  | { kind: "reply"; reply: unknown }
-  /** Nothing but an error will come; when `passing`, nothing was run and asking again may help. */
-  | { kind: "refused"; error: FencekeeperError; passing: boolean }
-  /** Certainly never sent. */
-  | { kind: "unsent"; cause: Error }
-  /** Sent, and no answer came: it may have been run, or may still be. */
-  | { kind: "lost"; cause: Error };
 
 /** How long the server may take to say goodbye, and its socket to close. */
 const QUIT_TIMEOUT_MS = 500;
@@ -66,16 +57,13 @@ export class RedisConnection {
   }
 
   /** Runs a script once. The deadline and the signal end the wait, not the script. */
-  async run(
-    request: { script: ScriptName; keys: [string, string]; values: (string | Buffer)[] },
-    limits: { deadline: Deadline; signal?: AbortSignal | undefined },
-  ): Promise<Attempt> {
-    const { deadline, signal } = limits;
+  async run(request: ScriptRequest, { deadline, signal }: Limits): Promise<Attempt> {
     if (this.#closing) return closed();
     try {
       const opened = this.#isReady || (await settleWithin(this.#connect(), deadline, signal));
       if (opened === TIMED_OUT || deadline.passed) {
-        return { kind: "unsent", cause: this.#plain(this.#connectFault ?? new Error("timed out")) };
+        const fault = this.#connectFault ?? new Error("the deadline passed");
+        return { kind: "unsent", cause: plainError(fault, this.#address.password) };
       }
     } catch (error) {
       return this.#failed({ error, otherwise: "unsent", signal });
@@ -121,17 +109,13 @@ export class RedisConnection {
     if (fault !== undefined) {
       this.#redis.disconnect(true);
       throw commandOf(fault) === "select"
-        ? databaseError(this.#address.database, this.#plain(fault))
+        ? databaseError(this.#address.database, plainError(fault, this.#address.password))
         : fault;
     }
     this.#usable = true;
   }
 
-  #call(request: {
-    script: ScriptName;
-    keys: [string, string];
-    values: (string | Buffer)[];
-  }): Promise<unknown> {
+  #call(request: ScriptRequest): Promise<unknown> {
     // defineCommand adds methods that the types of ioredis do not know; "Buffer" asks for binary replies.
     const commands = this.#redis as unknown as Record<string, ScriptCall>;
     const call = commands[`${request.script}Buffer`] as ScriptCall;
@@ -144,16 +128,12 @@ export class RedisConnection {
     signal: AbortSignal | undefined;
   }): Attempt {
     const { error, otherwise, signal } = failure;
-    const cause = this.#plain(error);
+    const cause = plainError(error, this.#address.password);
     if (signal?.aborted && error === signal.reason) return { kind: otherwise, cause };
     if (error instanceof FencekeeperError) return { kind: "refused", error, passing: false };
     if (!isFromServer(error)) return { kind: otherwise, cause };
     const passing = isPassing(cause.message);
     return { kind: "refused", error: errorFromServer(cause), passing };
-  }
-
-  #plain(error: unknown): Error {
-    return plainError(error, this.#address.password);
   }
 
   async #end(): Promise<void> {

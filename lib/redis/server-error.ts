@@ -21,8 +21,9 @@ const NO_WRITES_CODES = new Set(["READONLY", "MISCONF", "NOREPLICAS", "MASTERDOW
 
 const FROM_SCRIPT = /^ERR Error running script .*?: -?([A-Z]+) /s;
 
-/** Redis 7 reports a command that the user of a script may not run without a code of its own. */
-const DENIED_IN_SCRIPT = /The user executing the script/;
+/** A command that the script's user may not run, in the words of 6.2 and 7.0 and in those of 7.2: without a code. */
+const DENIED_IN_SCRIPT =
+  /^ERR (?:Error running script .*: )?(?:The user executing the script|ACL failure in script)/s;
 
 /** The server's error code, such as `OOM`. */
 export function serverCode(message: string): string {

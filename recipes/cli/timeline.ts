@@ -3,7 +3,7 @@
  */
 import type { DemoEvent } from "../demo/story.js";
 import type { WorkerEvent } from "../demo/worker-protocol.js";
-import { formatDuration } from "./duration.js";
+import { formatDuration as seconds } from "./duration.js";
 
 const COLOURS: Record<string, number> = { A: 36, B: 33, C: 35 };
 const RED = 31;
@@ -53,7 +53,7 @@ function describe(event: WorkerEvent | DemoEvent): string | undefined {
     case "checked":
       return `indexed ${event.words} words in ${event.files} files; claim checked, about to write`;
     case "stopped":
-      return `stops ${event.worker} (SIGSTOP) right before its write; its session lasts ${formatDuration(event.timeoutMs)}`;
+      return `stops ${event.worker} (SIGSTOP) right before its write, for longer than its session lasts (${seconds(event.timeoutMs)})`;
     case "continued":
       return `continues ${event.worker} (SIGCONT)`;
     case "told":

@@ -11,21 +11,22 @@ import { compareTokens } from "../../lib/token.js";
 import { claimPath } from "../../lib/zookeeper/paths.js";
 import { ZooKeeper } from "../../lib/zookeeper/zookeeper.js";
 import { type Claim, type ClaimOptions, claim } from "../../recipes/claim.js";
+import type { ZooKeeperServer } from "../../recipes/servers/server.js";
+import { startZooKeeper } from "../../recipes/servers/start-servers.js";
 import { receivedPackets } from "../support/four-letter-word.js";
-import { startTestZooKeeper, type TestZooKeeper } from "../support/servers.js";
 import { ZooKeeperProxy } from "../support/zookeeper-proxy.js";
 
 const SESSION_MS = 4_000;
 const WAIT = { timeout: 20_000, interval: 10 };
 
-let server: TestZooKeeper;
+let server: ZooKeeperServer;
 let proxy: ZooKeeperProxy;
 let direct: ZooKeeper;
 let through: ZooKeeper;
 let job: string;
 
 beforeAll(async () => {
-  server = await startTestZooKeeper();
+  server = await startZooKeeper(); // of its own: its packets are counted
 });
 afterAll(() => server?.stop());
 

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from "vitest";
 import { openRedisSink } from "../../lib/redis/redis-sink.js";
 import { claimPath } from "../../lib/zookeeper/paths.js";
+import { isAlive } from "../support/alive.js";
 import { type CliProcess, cli, startCli } from "../support/cli.js";
 import { contendersOf, withSession } from "../support/raw-zookeeper.js";
 import { ZooKeeperProxy } from "../support/zookeeper-proxy.js";
@@ -34,15 +35,6 @@ const LASTING = "echo pid $$; exec sleep 600";
 async function pidOf(process: CliProcess): Promise<number> {
   await process.until("pid ");
   return Number(/pid (\d+)/.exec(process.stdout)?.[1]);
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false; // no such process: what the tests ask for
-  }
 }
 
 describe("a signal to run", () => {

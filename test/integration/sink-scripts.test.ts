@@ -59,12 +59,14 @@ const COMMIT = {
   holder: "",
 };
 
-/** What is stored, to the byte, with the times to live. */
+/** What is stored at both keys, and whether it expires. */
 async function stored(): Promise<unknown> {
-  const states = [key, fence].map(async (name) => ({
-    dump: (await redis.dumpBuffer(name))?.toString("hex"),
-    expires: (await redis.pttl(name)) >= 0,
-  }));
+  const states = [key, fence].map(async (name) => {
+    const type = await redis.type(name);
+    // The dump of a hash may differ though its fields are the same.
+    const content = type === "hash" ? await redis.hgetall(name) : await redis.dumpBuffer(name);
+    return { type, content, expires: (await redis.pttl(name)) >= 0 };
+  });
   return Promise.all(states);
 }
 
@@ -307,6 +309,10 @@ describe("a user who may not run every command", () => {
   /** As on Redis 6.2, where scripts cannot ask what their user may do. */
   const unasked = (text: string) => text.replaceAll("redis.acl_check_cmd", "redis.not_there");
 
+  async function canAsk(): Promise<boolean> {
+    return (await redis.eval("return redis.acl_check_cmd and 1 or 0", 0)) === 1;
+  }
+
   async function clientWithout(command: string): Promise<Redis> {
     await redis.acl("SETUSER", "limited", "reset", "on", ">secret", "~*", "+@all", `-${command}`);
     return new Redis(server.url, { username: "limited", password: "secret" });
@@ -321,6 +327,7 @@ describe("a user who may not run every command", () => {
   ];
 
   it.each(cases)("%s without %s changes nothing, and says so", async (name, command) => {
+    if (!(await canAsk())) return; // Redis 6.2: the next test is about it
     const client = await clientWithout(command);
     await call(scriptText("commitResult"), commitArgs());
     const args = name === "advanceFence" ? [token(2), "job", ""] : commitArgs({ token: token(2) });

@@ -1,4 +1,4 @@
-/** What the error answers of Redis mean, in the wording of 6.2, where they come wrapped from a script, and of 7. */
+/** What the error answers of Redis mean, in the wording of 6.2, where they come wrapped from a script, of 7.0 and of 7.2. */
 import { expect, it } from "vitest";
 import {
   SinkDeniedError,
@@ -16,7 +16,14 @@ it.each([
   ["WRONGPASS invalid username-password pair or user is disabled.", SinkDeniedError],
   ["NOPERM this user has no permissions to run the 'evalsha' command", SinkDeniedError],
   ["ERR The user executing the script can't run this command or subcommand", SinkDeniedError],
-  [in62("-NOPERM this user has no permissions to run the 'hset' command"), SinkDeniedError],
+  [
+    "ERR ACL failure in script: User limited has no permissions to run the 'hmget' command",
+    SinkDeniedError,
+  ],
+  [
+    in62("@user_script: 118: The user executing the script can't run this command or subcommand"),
+    SinkDeniedError,
+  ],
   ["OOM command not allowed when used memory > 'maxmemory'.", SinkOutOfMemoryError],
   [in62("-OOM command not allowed when used memory > 'maxmemory'."), SinkOutOfMemoryError],
   ["READONLY You can't write against a read only replica.", SinkReadOnlyError],

@@ -1,0 +1,2 @@
+/** stub */
+export { openRedisSink as openUnfencedSink } from "./redis-sink.js";
