@@ -51,7 +51,9 @@ function say(line) {
 /** @returns what went wrong, or undefined */
 function fetchWithApt(missing) {
   const packages = missing.map(({ debian }) => debian);
-  say(`fencekeeper: installing ${packages.join(" ")} with apt-get, once, to compile the ZooKeeper client`);
+  say(
+    `fencekeeper: installing ${packages.join(" ")} with apt-get, once, to compile the ZooKeeper client`,
+  );
   const install = ["install", "-y", "--no-install-recommends", ...packages];
   for (const step of [["update"], install]) {
     // Another installation may be running: wait for its lock.
@@ -76,7 +78,9 @@ function complain(missing, failure) {
   const sudo = isRoot ? "" : "sudo ";
   const command = found?.command.replaceAll(`${found.program} `, `${sudo}${found.program} `);
   const remedy = command ? `install them with: ${command}` : "install them and run npm again";
-  console.error(`fencekeeper: the native ZooKeeper client cannot be compiled without ${names}${because}; ${remedy}`);
+  console.error(
+    `fencekeeper: the native ZooKeeper client cannot be compiled without ${names}${because}; ${remedy}`,
+  );
 }
 
 function main() {
@@ -84,7 +88,8 @@ function main() {
   if (process.platform === "darwin" || process.platform === "win32") return 0;
   const missing = missingTools();
   if (missing.length === 0) return 0;
-  const mayFetch = isRoot && existsSync("/usr/bin/apt-get") && process.env.FENCEKEEPER_FETCH !== "never";
+  const mayFetch =
+    isRoot && existsSync("/usr/bin/apt-get") && process.env.FENCEKEEPER_FETCH !== "never";
   const failure = mayFetch ? fetchWithApt(missing) : undefined;
   const still = missingTools();
   if (still.length === 0) return 0;

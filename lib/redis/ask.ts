@@ -4,18 +4,18 @@
  */
 import { settleWithin } from "../deadline.js";
 import { SinkOutcomeUnknownError, SinkUnreachableError } from "../errors.js";
-import type { Limits, ScriptRequest } from "./attempt.js";
+import type { CommandRequest, Limits, ScriptRequest } from "./attempt.js";
 import type { RedisConnection } from "./connection.js";
 
 const PAUSE_MS_MIN = 20;
 const PAUSE_MS_MAX = 500;
 
-export interface Question<Answer> extends ScriptRequest {
-  /** Whether the script may write, so that a lost reply leaves the outcome unknown. */
+export type Question<Answer> = (ScriptRequest | CommandRequest) & {
+  /** Whether it may write, so that a lost reply leaves the outcome unknown. */
   writes: boolean;
   /** Turns a reply into the answer, or throws what it means. */
   answerOf: (reply: unknown) => Answer;
-}
+};
 
 /**
  * Repeats a question through lost replies, broken connections and a server that is loading.

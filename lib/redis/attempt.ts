@@ -12,6 +12,12 @@ export interface ScriptRequest {
   values: (string | Buffer)[];
 }
 
+/** A plain command. Only what is deliberately unfenced sends one. */
+export interface CommandRequest {
+  command: "GET" | "SET" | "DEL";
+  values: (string | Buffer)[];
+}
+
 /** When a call gives up waiting. */
 export interface Limits {
   deadline: Deadline;

@@ -6,7 +6,7 @@ import { Redis } from "ioredis";
 import { type Clock, systemClock } from "../clock.js";
 import { Deadline, settleWithin, TIMED_OUT } from "../deadline.js";
 import { FencekeeperError, OptionError, SinkUnreachableError } from "../errors.js";
-import type { Attempt, Limits, ScriptRequest } from "./attempt.js";
+import type { Attempt, CommandRequest, Limits, ScriptRequest } from "./attempt.js";
 import { commandOf, isFromServer, isNeverSent, plainError } from "./client-error.js";
 import { parseRedisUrl, type RedisAddress } from "./redis-url.js";
 import { SCRIPT_NAMES, scriptText } from "./script-files.js";
@@ -56,8 +56,11 @@ export class RedisConnection {
     });
   }
 
-  /** Runs a script once. The deadline and the signal end the wait, not the script. */
-  async run(request: ScriptRequest, { deadline, signal }: Limits): Promise<Attempt> {
+  /** Runs a script or a command once. The deadline and the signal end the wait, not what was sent. */
+  async run(
+    request: ScriptRequest | CommandRequest,
+    { deadline, signal }: Limits,
+  ): Promise<Attempt> {
     if (this.#closing) return closed();
     try {
       const opened = this.#isReady || (await settleWithin(this.#connect(), deadline, signal));
@@ -115,7 +118,8 @@ export class RedisConnection {
     this.#usable = true;
   }
 
-  #call(request: ScriptRequest): Promise<unknown> {
+  #call(request: ScriptRequest | CommandRequest): Promise<unknown> {
+    if ("command" in request) return this.#redis.callBuffer(request.command, request.values);
     // defineCommand adds methods that the types of ioredis do not know; "Buffer" asks for binary replies.
     const commands = this.#redis as unknown as Record<string, ScriptCall>;
     const call = commands[`${request.script}Buffer`] as ScriptCall;

@@ -1,6 +1,6 @@
 /**
- * Ends the commands that still run when our own process ends by `process.exit` or an uncaught exception, so that no work
- * goes on without its claim. Nothing can be done here about SIGKILL; there the fence decides.
+ * Ends the commands that still run when our own process ends by `process.exit` or an uncaught exception, so that no
+ * work goes on without its claim. Nothing can be done here about SIGKILL; there the fence decides.
  */
 
 const guards = new Set<() => void>();

@@ -3,6 +3,7 @@
  * takes over and commits, and the first wakes and writes late.
  */
 import { randomUUID } from "node:crypto";
+import { fenceKeyOf } from "../../lib/redis/fence-key.js";
 import { openRedisSink } from "../../lib/redis/redis-sink.js";
 import { openUnfencedSink } from "../../lib/redis/unfenced-sink.js";
 import { WorkerProcess } from "./worker-process.js";
@@ -77,7 +78,7 @@ export async function tellStory(options: StoryOptions): Promise<StoryEnd> {
     const late = await first.until("wrote", STEP_MS, signal);
     await first.until("released", STEP_MS, signal);
 
-    const { result, staleCount } = await readResult(options, keyOf(id));
+    const { result, staleCount } = await takeResult(options, keyOf(id));
     const rising = successors.every((sequence) => sequence > granted.sequence);
     return fenced
       ? fencedEnd({ rising, result, late, staleCount })
@@ -138,13 +139,16 @@ function keyOf(id: string): string {
   return `fencekeeper-demo:${id}`;
 }
 
-async function readResult({ redis, fenced }: StoryOptions, key: string) {
-  const sink = (fenced ? openRedisSink : openUnfencedSink)({ url: redis });
+/** Reads what is there in the end, and removes it: the Redis may be the user's. */
+async function takeResult({ redis, fenced }: StoryOptions, key: string) {
+  const plain = openUnfencedSink({ url: redis });
+  const sink = fenced ? openRedisSink({ url: redis }) : plain;
   try {
     const { value, fence } = await sink.readResult(key);
     const result = JSON.parse(value?.toString("utf8") ?? "{}") as Result;
     return { result, staleCount: fence?.staleCount ?? 0 };
   } finally {
-    await sink.close();
+    await plain.remove([key, fenceKeyOf(key)]);
+    await Promise.all([sink.close(), plain.close()]);
   }
 }

@@ -14,6 +14,9 @@ export interface FoundPrograms {
   redis: string | undefined;
 }
 
+/** Debian's redis-tools has the whole server under the name of its checker; Valkey is the same for our scripts. */
+const REDIS_NAMES = ["redis-server", "redis-check-rdb", "valkey-server", "valkey-check-rdb"];
+
 /** Where Homebrew puts them; its Java is not on the PATH. */
 const BREW = ["/opt/homebrew/opt", "/usr/local/opt"];
 
@@ -40,9 +43,7 @@ export async function findPrograms(env: NodeJS.ProcessEnv): Promise<FoundProgram
   return {
     java: await findCommand("java", [...javaHome, ...brewed, ...path]),
     zookeeperJars: await findJars(env),
-    // Debian's redis-tools has the whole server under the name of its checker.
-    redis:
-      (await findCommand("redis-server", path)) ?? (await findCommand("redis-check-rdb", path)),
+    redis: await findFirst(REDIS_NAMES, path),
   };
 }
 
@@ -68,6 +69,14 @@ async function findCommand(name: string, folders: string[]): Promise<string | un
       () => false, // not in this folder
     );
     if (usable) return path;
+  }
+  return undefined;
+}
+
+async function findFirst(names: string[], folders: string[]): Promise<string | undefined> {
+  for (const name of names) {
+    const path = await findCommand(name, folders);
+    if (path !== undefined) return path;
   }
   return undefined;
 }

@@ -68,7 +68,7 @@ export class Guard {
 
   /** Ends without removing containers: they are gone already. */
   async release(): Promise<void> {
-    await this.#ask({ do: "own" });
+    if (this.process.connected) await this.#ask({ do: "own" });
     await this.close();
   }
 

@@ -2,9 +2,9 @@
  * Goal: bad input gets a clear error with its own exit code, and nothing is written.
  */
 import { randomUUID } from "node:crypto";
-import { connect } from "node:net";
 import { beforeEach, describe, expect, inject, it } from "vitest";
 import { cli } from "../support/cli.js";
+import { rawRedis } from "../support/raw-redis.js";
 import { contendersOf } from "../support/raw-zookeeper.js";
 import { ZooKeeperProxy } from "../support/zookeeper-proxy.js";
 
@@ -101,20 +101,8 @@ describe("a server that does not answer ends with 69 in the stated time", () => 
 });
 
 describe("what is there already and cannot be used", () => {
-  /** A command to the shared Redis, past our own client. */
-  const redis = (...words: string[]) =>
-    new Promise<void>((resolve, reject) => {
-      const { hostname, port } = new URL(inject("redis"));
-      const socket = connect(Number(port), hostname, () => {
-        const parts = words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`);
-        socket.end(`*${words.length}\r\n${parts.join("")}`);
-      });
-      socket.on("error", reject);
-      socket.resume().on("close", () => resolve());
-    });
-
   it("a result key that holds a list ends with 65 before the command runs", async () => {
-    await redis("RPUSH", key, "element");
+    await rawRedis("RPUSH", key, "element");
     const end = await cli(["run", job, "--key", key, "--", "echo", "ran"]);
     expect(end.status).toBe(65);
     expect(end.stderr).toContain("list");
@@ -122,7 +110,7 @@ describe("what is there already and cannot be used", () => {
   });
 
   it("a corrupt fence ends with 65 and is named", async () => {
-    await redis("SET", `fence:{${key}}`, "nonsense");
+    await rawRedis("SET", `fence:{${key}}`, "nonsense");
     const end = await cli(["commit", "--key", key, "--token", TOKEN], { input: "x" });
     expect(end.status).toBe(65);
     expect(end.stderr).toContain("fence");

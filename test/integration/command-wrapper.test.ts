@@ -93,8 +93,8 @@ async function ended(child: ChildProcess) {
 describe("when our process ends while a command runs", () => {
   const script = [
     'echo $$ >>"$PIDS"',
-    'sh -c \'echo $$ >>"$PIDS"; trap "" TERM; sleep 600\' &',
-    'setsid sh -c \'echo $$ >>"$PIDS"; trap "" TERM; sleep 600\' &',
+    'sh -c \'echo $$ >>"$PIDS"; trap "" TERM; exec sleep 600\' &',
+    'setsid sh -c \'echo $$ >>"$PIDS"; trap "" TERM; exec sleep 600\' &',
     "wait",
   ].join("\n");
   it.each([

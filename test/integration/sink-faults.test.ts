@@ -2,10 +2,7 @@
  * The sink through faults: lost requests and replies, servers that are stopped, frozen, loading, busy, read-only, out
  * of memory or closed to us. Goal: no call outlasts its deadline, and what an error says about the write is true.
  */
-import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { connect, createServer } from "node:net";
 import { inspect } from "node:util";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
@@ -42,6 +39,33 @@ afterAll(async () => {
 beforeEach(() => {
   key = `fault-test:${process.pid}:${run++}`;
 });
+
+/** Answers scripts as a server does that loads its data, so many times; then the real server is behind it. */
+async function startLoadingFront(options: { targetPort: number; refusals: number }) {
+  let refused = 0;
+  const front = createServer((client) => {
+    const upstream = connect(options.targetPort, "127.0.0.1");
+    const end = () => {
+      client.destroy();
+      upstream.destroy();
+    };
+    for (const socket of [client, upstream]) socket.on("error", end).on("close", end);
+    upstream.on("data", (bytes) => client.write(bytes));
+    client.on("data", (bytes) => {
+      const isScript = /\r\neval(?:sha)?\r\n/i.test(bytes.toString("latin1"));
+      if (!isScript || refused >= options.refusals) {
+        upstream.write(bytes);
+        return;
+      }
+      refused += 1;
+      client.write("-LOADING Redis is loading the dataset in memory\r\n");
+    });
+  });
+  const port = await freePort();
+  await new Promise<void>((resolve) => front.listen(port, "127.0.0.1", resolve));
+  onTestFinished(() => void front.close());
+  return { port, refused: () => refused };
+}
 
 const token = (sequence: number) => makeToken({ era: 0, generation: 7n, sequence });
 
@@ -268,38 +292,17 @@ describe("a server that is busy with a long script", () => {
 
 describe("a server that is loading its data", () => {
   it("is waited for until it has loaded", async () => {
-    if (!(await isRedis7())) return; // an older server cannot be made to load slowly; the next test is for all
-    const directory = mkdtempSync(join(tmpdir(), "fencekeeper-load-"));
-    onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
-    const first = await startRedis({ args: ["--dir", directory] });
-    const writer = new Redis(first.url);
-    await writer.eval("for i = 1, 4000 do redis.call('SET', 'key' .. i, i) end", 0);
-    await writer.save();
-    await writer.quit();
-    await first.stop();
-
-    const slow = ["--key-load-delay", "300", "--loading-process-events-interval-bytes", "1024"];
-    const loading = await startRedis({ args: ["--dir", directory, ...slow] });
-    onTestFinished(() => loading.stop());
-    const sink = openSink({ url: loading.url, timeoutMs: 20_000 });
-    const eager = new Redis(loading.url, { enableReadyCheck: false });
-    await expect(eager.get(key)).rejects.toThrow(/LOADING/);
-    eager.disconnect();
+    const refusals = 3;
+    const front = await startLoadingFront({ targetPort: server.port, refusals });
+    const sink = openSink({ url: `redis://127.0.0.1:${front.port}`, timeoutMs: 20_000 });
     expect(await commit(sink, 1, "one")).toEqual({ outcome: "committed", revision: 1 });
+    expect(front.refused()).toBe(refusals);
   });
 
   it("that goes on loading has certainly not written anything at the deadline", async () => {
-    const server = createServer((socket) => {
-      socket.on("data", (bytes) => {
-        for (const [, name] of bytes.toString().matchAll(/\*\d+\r\n\$\d+\r\n(\w+)\r\n/g)) {
-          socket.write(/^eval/i.test(name ?? "") ? "-LOADING the dataset\r\n" : "+OK\r\n");
-        }
-      });
-    });
-    onTestFinished(() => void server.close());
-    const port = await freePort();
-    await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
-    const sink = openSink({ url: `redis://127.0.0.1:${port}` });
+    const refusals = Number.POSITIVE_INFINITY;
+    const front = await startLoadingFront({ targetPort: server.port, refusals });
+    const sink = openSink({ url: `redis://127.0.0.1:${front.port}` });
     const fault = await faultOf(commit(sink, 1, "one", { timeoutMs: 150 }));
     expect(fault).toBeInstanceOf(SinkUnreachableError);
     expect(fault.message).toContain("LOADING");
@@ -314,12 +317,18 @@ describe("a replica", () => {
     const admin = new Redis(replica.url);
     const sink = openSink({ url: replica.url });
     await commit(sink, 5, "five");
+    const connectionId = async () =>
+      /^id=(\d+) .* name=fencekeeper /m.exec(String(await admin.client("LIST")))?.[1];
+    const first = await connectionId();
     await admin.replicaof("127.0.0.1", await freePort());
 
     expect(await faultOf(commit(sink, 6, "six"))).toBeInstanceOf(SinkReadOnlyError);
     const advance = sink.advanceFence({ key, job: "job", token: token(6) });
     expect(await faultOf(advance)).toBeInstanceOf(SinkReadOnlyError);
     expect(await commit(sink, 4, "late")).toEqual({ outcome: "stale", fenceText: token(5).text });
+    // Another connection, which may find another primary behind the same name.
+    expect(await connectionId()).toMatch(/^\d+$/);
+    expect(await connectionId()).not.toBe(first);
     expect(await admin.get(key)).toBe("five");
     expect(await admin.hget(`fence:{${key}}`, "token")).toBe(token(5).text);
 
@@ -411,7 +420,7 @@ describe("a frozen server", () => {
     onTestFinished(() => frozen.stop());
     const sink = openSink({ url: frozen.url });
     await sink.readResult(key);
-    frozen.pause();
+    await frozen.pause();
 
     const [written, read, fresh] = await Promise.all([
       faultOf(commit(sink, 1, "one", { timeoutMs: 300 })),
@@ -423,7 +432,7 @@ describe("a frozen server", () => {
     expect(fresh).toBeInstanceOf(SinkUnreachableError);
     expect([written.definite, read.definite, fresh.definite]).toEqual([false, true, true]);
 
-    frozen.resume();
+    await frozen.resume();
     expect(["committed", "duplicate"]).toContain((await commit(sink, 1, "one")).outcome);
     const { value, fence } = await sink.readResult(key);
     expect(value?.toString()).toBe("one");
@@ -435,7 +444,7 @@ describe("a frozen server", () => {
     onTestFinished(() => frozen.stop());
     const sink = openRedisSink({ url: frozen.url, timeoutMs: 1_000_000 });
     await sink.readResult(key);
-    frozen.pause();
+    await frozen.pause();
     const underWay = faultOf(commit(sink, 1, "one"));
     await Promise.all([sink.close(), sink.close()]);
     expect(await underWay).toBeInstanceOf(SinkOutcomeUnknownError);

@@ -196,7 +196,7 @@ describe("ending a tree", () => {
     const world = new World();
     const tree = treeIn(world);
     await new TreeEnding(tree, world).end(TERM_10S);
-    world.add(LEADER, { startedAt: 999, parentPid: 1 });
+    world.add(999, { parentPid: 1 }); // the stranger that made the group has ended already
     tree.signalGroup("SIGINT");
     tree.ask("SIGTERM");
     expect(world.sent).toEqual([]);

@@ -1,4 +1,4 @@
-/** What the error answers of Redis mean, in the wording of 6.2, where they come wrapped from a script, of 7.0 and of 7.2. */
+/** What error answers of Redis mean, in the wording of 6.2 (wrapped by the script), of 7.0 and of 7.2. */
 import { expect, it } from "vitest";
 import {
   SinkDeniedError,
