@@ -47,7 +47,7 @@ export type FencedRunAnswer =
  * Runs a handler under a claim and commits its result behind the fence.
  *
  * @throws what the handler throws, after the claim was released (unless the claim was lost: then the answer is `lost`)
- * @throws the errors of claiming and of the sink; each tells by `definite` whether a write is known not to have happened
+ * @throws the errors of claiming and of the sink; `definite` tells whether a write is known not to have happened
  */
 export async function fencedRun(
   options: FencedRunOptions,

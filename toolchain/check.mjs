@@ -4,15 +4,20 @@ import { spawnSync } from "node:child_process";
 import { accessSync, constants, existsSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
-/** Per tool the names that it may have, and the Debian package that has it. */
+/** Per tool the names that it may have, the variables that name another one, and the Debian package that has it. */
 const TOOLS = [
-  { what: "a C compiler", names: ["cc", "gcc", "clang"], debian: "gcc" },
-  { what: "a C++ compiler", names: ["c++", "g++", "clang++"], debian: "g++" },
-  { what: "make", names: ["make", "gmake"], debian: "make" },
-  { what: "python3", names: ["python3"], debian: "python3" },
+  { what: "a C compiler", names: ["cc", "gcc", "clang"], variables: ["CC"], debian: "gcc" },
+  { what: "a C++ compiler", names: ["c++", "g++", "clang++"], variables: ["CXX"], debian: "g++" },
+  { what: "make", names: ["make", "gmake"], variables: ["MAKE"], debian: "make" },
+  {
+    what: "python3",
+    names: ["python3"],
+    variables: ["PYTHON", "npm_config_python"],
+    debian: "python3",
+  },
 ];
 
-/** On other systems: how the tools are installed all at once. */
+/** How all the tools are installed at once, by the installer that is there. */
 const INSTALLERS = [
   { program: "apt-get", command: "apt-get update && apt-get install -y g++ make python3" },
   { program: "dnf", command: "dnf install -y gcc-c++ make python3" },
@@ -33,7 +38,9 @@ function isOnPath(name) {
 }
 
 function missingTools() {
-  return TOOLS.filter(({ names }) => !names.some(isOnPath));
+  return TOOLS.filter(
+    ({ names, variables }) => !variables.some((name) => process.env[name]) && !names.some(isOnPath),
+  );
 }
 
 const isRoot = process.getuid?.() === 0;

@@ -53,7 +53,7 @@ function describe(event: WorkerEvent | DemoEvent): string | undefined {
     case "checked":
       return `indexed ${event.words} words in ${event.files} files; claim checked, about to write`;
     case "stopped":
-      return `stops ${event.worker} (SIGSTOP) right before its write, for longer than its session lasts (${seconds(event.timeoutMs)})`;
+      return `stops ${event.worker} (SIGSTOP) before its write, past its session of ${seconds(event.timeoutMs)}`;
     case "continued":
       return `continues ${event.worker} (SIGCONT)`;
     case "told":

@@ -58,7 +58,7 @@ export class ContainerServer implements Server {
       return server;
     } catch (error) {
       await removeByLabel(docker, id);
-      await guard?.release();
+      await guard?.close(); // looks once more for one that the daemon was still creating
       throw error;
     }
   }
@@ -146,9 +146,18 @@ async function startContainer(
     container.withCopyDirectoriesToContainer([{ source: plan.seed.from, target: plan.seed.to }]);
   }
   const deadline = Deadline.after(context.startTimeoutMs * 2, systemClock);
-  const started = await settleWithin(container.start(), deadline, context.signal);
-  if (started === TIMED_OUT) throw new ServerStartError(`Docker does not start ${plan.image}`);
-  return started;
+  const starting = container.start();
+  try {
+    const started = await settleWithin(starting, deadline, context.signal);
+    if (started !== TIMED_OUT) return started;
+    throw new ServerStartError(`Docker does not start ${plan.image}`);
+  } catch (error) {
+    starting.then(
+      (late) => late.stop(),
+      () => {}, // it never came up; the error below is the one that is told
+    );
+    throw error;
+  }
 }
 
 async function removeByLabel({ client }: Docker, id: string): Promise<void> {

@@ -65,6 +65,7 @@ function guard(): void {
     }, 2000);
   };
 
+  process.title = "fencekeeper-guard"; // else a list of processes shows this whole text
   // The end of our process is what counts; a signal that is meant for everybody says nothing about it.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {});
   process.on("disconnect", () => {

@@ -59,12 +59,14 @@ export class ProgramServer implements Server {
     return this.guard.pid;
   }
 
-  pause(): Promise<void> {
-    return this.guard.signal("SIGSTOP");
+  async pause(): Promise<void> {
+    this.#mustRun();
+    await this.guard.signal("SIGSTOP");
   }
 
-  resume(): Promise<void> {
-    return this.guard.signal("SIGCONT");
+  async resume(): Promise<void> {
+    this.#mustRun();
+    await this.guard.signal("SIGCONT");
   }
 
   async kill(): Promise<void> {
@@ -91,6 +93,11 @@ export class ProgramServer implements Server {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop();
+  }
+
+  /** A fault that hits nothing would make a test pass for the wrong reason. */
+  #mustRun(): void {
+    if (this.pid === undefined) throw new ServerStartError(`${this.plan.name} does not run`);
   }
 
   get #log(): string {

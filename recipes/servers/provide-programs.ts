@@ -1,4 +1,4 @@
-/** The programs that servers are started from: those of this machine, after fetching what is missing where that is our business. */
+/** The programs that servers are started from; what is missing is fetched where that is our business. */
 import { ServersMissingError } from "../../lib/errors.js";
 import { type Fetcher, fetchPackages } from "./fetch-programs.js";
 import { type FoundPrograms, findPrograms, type ZooKeeperProgram } from "./find-programs.js";

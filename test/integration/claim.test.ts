@@ -443,7 +443,7 @@ describe("a claim that is lost", () => {
     await held.release();
   });
 
-  it("stays valid for many session timeouts while the network is well, because its session asks the server", async () => {
+  it("stays valid for many session timeouts while the network is well, because the server is asked", async () => {
     const held = await granted({ zookeeper: through });
     const asked = () => proxy.requests.filter((request) => request === "sync").length;
     // six questions to a session timeout: after thirteen of them two timeouts have gone by

@@ -49,7 +49,8 @@ describe("eight processes that run one job at once", () => {
 
   it("run one after the other with rising tokens when they wait", async () => {
     const log = join(folder, "log");
-    const script = `echo "begin $FENCEKEEPER_TOKEN" >> ${log}; echo "end $FENCEKEEPER_TOKEN" >> ${log}; echo $FENCEKEEPER_TOKEN`;
+    const token = "$FENCEKEEPER_TOKEN";
+    const script = `echo "begin ${token}" >> ${log}; echo "end ${token}" >> ${log}; echo ${token}`;
     const ends = await Promise.all(
       Array.from({ length: 8 }, () =>
         cli(["run", job, "--key", key, "--wait", "30s", ...sh(script)]),

@@ -143,7 +143,7 @@ describe("a claim that is lost while the command runs", () => {
 });
 
 describe("a process that runs a command under a claim", () => {
-  it("hands the job on when it is killed, within the session timeout and two ticks, and is not adopted by its successor", async () => {
+  it("hands the job on when it is killed, within the session timeout and two ticks, under a new token", async () => {
     const first = startCli(["run", job, ...SHORT, "--", "sh", "-c", LASTING]);
     const pid = await pidOf(first);
     const [old] = await contendersOf(job);

@@ -65,6 +65,7 @@ describe("one ZooKeeper and one Redis", () => {
     const before = redis.pid;
     await redis.kill();
     expect(redis.pid).toBeUndefined();
+    await expect(redis.pause()).rejects.toThrow("Redis does not run");
     expect(await ask(redis, "PING\r\n")).toBe("");
     await redis.restart();
     expect(redis.pid).not.toBe(before);

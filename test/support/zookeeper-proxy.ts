@@ -79,7 +79,7 @@ export class ZooKeeperProxy {
     for (const link of [...this.#links]) link.cut();
   }
 
-  /** The next such request reaches the server; its reply is dropped and the connection cut. Settles when it happened. */
+  /** The next such request reaches the server; its reply is dropped, the connection cut, and then this settles. */
   dropReplyOf(operation: string): Promise<void> {
     return new Promise((resolve) => this.#drops.push({ operation, dropped: resolve }));
   }

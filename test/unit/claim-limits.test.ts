@@ -1,0 +1,49 @@
+/**
+ * Goal: numbers that cannot be trusted are never granted. Method: the recipe on a session that a test makes up.
+ */
+import { describe, expect, it } from "vitest";
+import { GenerationError, SequenceExhaustedError } from "../../lib/errors.js";
+import { claim } from "../../recipes/claim.js";
+import { HandMadeSession } from "../support/hand-made-session.js";
+
+const claimOn = (session: HandMadeSession) =>
+  claim({ zookeeper: { session: async () => session }, job: "job" });
+
+describe("the claim recipe", () => {
+  it.each(["2147483647", "-2147483648", "-0000000001"])(
+    "grants nothing at the end of the counter, and takes its contender away: %s",
+    async (sequence) => {
+      const session = new HandMadeSession(sequence);
+      await expect(claimOn(session)).rejects.toBeInstanceOf(SequenceExhaustedError);
+      expect([...session.nodes]).toEqual([]);
+      expect(session.deleted).toHaveLength(1);
+    },
+  );
+
+  it("grants the last number before the end, read with the dash as what separates it", async () => {
+    const answer = await claimOn(new HandMadeSession("2147483646"));
+    expect(answer).toMatchObject({
+      outcome: "granted",
+      claim: { token: { sequence: 2147483646 } },
+    });
+  });
+
+  it("grants sequence 0 as any other", async () => {
+    const answer = await claimOn(new HandMadeSession("0000000000"));
+    expect(answer).toMatchObject({ outcome: "granted", claim: { token: { sequence: 0 } } });
+  });
+
+  it("grants nothing when the generation cannot have arrived exactly, and takes its contender away", async () => {
+    const session = new HandMadeSession("0000000001", 2 ** 53);
+    await expect(claimOn(session)).rejects.toBeInstanceOf(GenerationError);
+    expect([...session.nodes]).toEqual([]);
+  });
+
+  it("does not grant past a contender with a lower number, whatever the listing's order", async () => {
+    const session = new HandMadeSession("0000000010");
+    const other = "00000000-0000-4000-8000-000000000000";
+    session.nodes.add(`/fencekeeper/claims/job/_c_${other}-lock-0000000009`);
+    await expect(claimOn(session)).resolves.toMatchObject({ outcome: "busy", ahead: 1 });
+    expect(session.deleted).toHaveLength(1);
+  });
+});
