@@ -25,6 +25,9 @@ const MARGIN_SHARE = 0.1;
  */
 const STOP_GRACE_SHARE_MAX = 0.5;
 
+/** How long the release of a claim that is lost waits for the removal of its znode. */
+const LOST_RELEASE_MS = 500;
+
 /** `released`: the claim was ours until we gave it up. `lost`: it had been lost before. */
 export type ReleaseAnswer = "released" | "lost";
 
@@ -47,7 +50,8 @@ export interface Claim extends AsyncDisposable {
   remainingMs(): number;
   /**
    * Gives the claim up. Repeats through connection losses; when it cannot be confirmed within `timeoutMs` (default:
-   * the negotiated session timeout) it goes on in the background and answers what is known.
+   * the negotiated session timeout, or half a second for a claim that is lost) it goes on in the background and
+   * answers what is known.
    */
   release(options?: { timeoutMs?: number }): Promise<ReleaseAnswer>;
 }
@@ -122,7 +126,7 @@ export class HeldClaim implements Claim {
   }
 
   release({ timeoutMs }: { timeoutMs?: number } = {}): Promise<ReleaseAnswer> {
-    this.#release ??= this.#releaseWithin(timeoutMs ?? this.negotiatedTimeoutMs);
+    this.#release ??= this.#releaseWithin(timeoutMs);
     return this.#release;
   }
 
@@ -130,7 +134,7 @@ export class HeldClaim implements Claim {
     await this.release();
   }
 
-  async #releaseWithin(timeoutMs: number): Promise<ReleaseAnswer> {
+  async #releaseWithin(timeoutMs: number | undefined): Promise<ReleaseAnswer> {
     // A process that was stopped sees its timers late: a deadline that has passed is a loss, fired or not.
     if (!this.#ended && this.remainingMs() === 0) this.#lose("deadline");
     const lost = this.#lost.signal.aborted;
@@ -139,7 +143,9 @@ export class HeldClaim implements Claim {
     removal.catch((error) => {
       this.#warn(`the znode ${this.path} could not be removed, it goes with the session: ${error}`);
     });
-    const deadline = Deadline.after(timeoutMs, this.#session.clock);
+    // a claim that is lost has nothing to confirm: its znode goes with the session at the latest
+    const boundMs = timeoutMs ?? (lost ? LOST_RELEASE_MS : this.negotiatedTimeoutMs);
+    const deadline = Deadline.after(boundMs, this.#session.clock);
     const confirmed = (await settleWithin(removal, deadline)) !== TIMED_OUT;
     return lost || !confirmed || this.#session.state === "LOST" ? "lost" : "released";
   }

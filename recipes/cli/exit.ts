@@ -50,6 +50,8 @@ const BY_CODE: Record<string, number> = {
   COMMAND_NOT_STOPPED: EXIT.notAllowed,
   COMMAND_OUTPUT_INCOMPLETE: EXIT.dataRefused,
   CLAIM_LOST: EXIT.lost,
+  ZOOKEEPER_NO_NODE: EXIT.configuration,
+  ZOOKEEPER_UNSUPPORTED: EXIT.configuration,
   ZOOKEEPER_DENIED: EXIT.notAllowed,
   SINK_DENIED: EXIT.notAllowed,
   SINK_READ_ONLY: EXIT.configuration,
@@ -58,6 +60,7 @@ const BY_CODE: Record<string, number> = {
   GENERATION_UNSAFE: EXIT.configuration,
   SEQUENCE_EXHAUSTED: EXIT.configuration,
   SERVERS_MISSING: EXIT.configuration,
+  SERVER_NOT_STARTED: EXIT.unreachable,
 };
 
 /** The exit code of a fault; 70 for what none of our classes describes, which is a bug. */

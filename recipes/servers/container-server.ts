@@ -156,7 +156,11 @@ async function startContainer(
       (late) => late.stop(),
       () => {}, // it never came up; the error below is the one that is told
     );
-    throw error;
+    context.signal?.throwIfAborted();
+    if (error instanceof ServerStartError) throw error;
+    // Such as an image that testcontainers itself needs and cannot pull.
+    const why = error instanceof Error ? error.message : String(error);
+    throw new ServerStartError(`Docker does not start ${plan.image} (${why})`, { cause: error });
   }
 }
 

@@ -65,7 +65,10 @@ export async function providePrograms(
 
 function messageFor(missing: readonly Part[], fetcher: Fetcher): string {
   const names = missing.map((part) => NAMES[part]).join(", ");
-  return `no servers to use: ${names} not found on this machine. ${remedy(missing, fetcher)}, or start Docker, or give the addresses of your own servers`;
+  return (
+    `no servers to use: ${names} not found on this machine. ${remedy(missing, fetcher)}, ` +
+    "or start Docker, or give the addresses of your own servers"
+  );
 }
 
 function remedy(missing: readonly Part[], { debian, root }: Fetcher): string {

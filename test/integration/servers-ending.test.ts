@@ -7,8 +7,10 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { isAlive } from "../support/alive.js";
 
+const BUILT = new URL("../../dist/recipes/servers/start-servers.js", import.meta.url);
+
 const STARTER = `
-  import { startServers } from ${JSON.stringify(new URL("../../dist/recipes/servers/start-servers.js", import.meta.url))};
+  import { startServers } from ${JSON.stringify(BUILT)};
   const servers = await startServers({ source: "programs" });
   process.stdout.write(JSON.stringify([servers.zookeeper.pid, servers.redis.pid]));
   process.on("message", () => {});
@@ -29,7 +31,10 @@ async function starter(): Promise<{ child: ChildProcess; pids: number[]; folder:
     child.kill("SIGKILL");
     await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
   });
-  const [text] = (await once(child.stdout as NodeJS.ReadableStream, "data")) as [Buffer];
+  const [text] = (await Promise.race([
+    once(child.stdout as NodeJS.ReadableStream, "data"),
+    once(child, "exit").then(() => Promise.reject(new Error("the starter has ended"))),
+  ])) as [Buffer];
   return { child, pids: JSON.parse(String(text)), folder };
 }
 

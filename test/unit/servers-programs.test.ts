@@ -85,7 +85,8 @@ describe("missing programs", () => {
     const end = provide();
     await expect(end).rejects.toThrow(ServersMissingError);
     await expect(end).rejects.toThrow(
-      "sudo apt-get update && sudo apt-get install -y --no-install-recommends default-jre-headless libzookeeper-java redis-tools",
+      "sudo apt-get update && sudo apt-get install -y --no-install-recommends " +
+        "default-jre-headless libzookeeper-java redis-tools",
     );
     expect(commands).toEqual([]);
   });
