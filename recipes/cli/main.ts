@@ -26,7 +26,7 @@ Exit codes of run: the command's own (128+n after signal n, 126 and 127 as in a 
 function makeProgram(): Command {
   const program = new Command("fencekeeper")
     .description(
-      "Runs work under a claim in ZooKeeper and commits its result to Redis behind a fence,\n" +
+      "Runs work under a claim in ZooKeeper and commits its result to Redis behind a fence, " +
         "so that a worker that lost its claim can never overwrite a newer worker's result.",
     )
     .version(version())

@@ -2,7 +2,7 @@
  * A session whose server does what a test says: for answers that a real server gives only after billions of requests.
  */
 import { systemClock } from "../../lib/clock.js";
-import { NoNodeError } from "../../lib/errors.js";
+import { ConnectionLossError, NoNodeError } from "../../lib/errors.js";
 import type { CreateMode, Session, SessionState, Stat } from "../../lib/zookeeper/session-port.js";
 
 const SESSION_ID = "100000000000001";
@@ -15,12 +15,19 @@ export class HandMadeSession implements Session {
   /** Children of every path, by name. */
   readonly nodes = new Set<string>();
   readonly deleted: string[] = [];
+  /** What happens to the next create of a contender, whose reply is lost in any case. */
+  losesNextCreate: "without effect" | "made by us" | "made by another session" | undefined;
+  readonly #owners = new Map<string, string>();
 
-  /** @param sequence what is appended to the next sequential znode, as text */
+  readonly #sequences: string[];
+
+  /** @param sequences what is appended to sequential znodes, as text; the last one is given again and again */
   constructor(
-    public sequence: string,
-    public czxid = 7,
-  ) {}
+    sequences: string | string[],
+    readonly czxid = 7,
+  ) {
+    this.#sequences = [sequences].flat();
+  }
 
   get lastConfirmedAtMs(): number {
     return this.clock.nowMs();
@@ -28,8 +35,14 @@ export class HandMadeSession implements Session {
 
   async create(path: string, _data: string, mode: CreateMode): Promise<string> {
     if (mode !== "ephemeralSequential") return path;
-    const created = path + this.sequence;
-    this.nodes.add(created);
+    const [sequence = "", ...later] = this.#sequences;
+    if (later.length > 0) this.#sequences.shift();
+    const created = path + sequence;
+    const fault = this.losesNextCreate;
+    this.losesNextCreate = undefined;
+    if (fault !== "without effect") this.nodes.add(created);
+    if (fault === "made by another session") this.#owners.set(created, "200000000000002");
+    if (fault !== undefined) throw new ConnectionLossError("the reply is lost", "create", path, -4);
     return created;
   }
 
@@ -40,7 +53,8 @@ export class HandMadeSession implements Session {
 
   async read(path: string): Promise<{ data: string; stat: Stat }> {
     if (!this.nodes.has(path)) throw new NoNodeError(`no ${path}`, "read", path, -101);
-    return { data: "", stat: this.#stat() };
+    const ephemeralOwner = this.#owners.get(path) ?? SESSION_ID;
+    return { data: "", stat: { ...this.#stat(), ephemeralOwner } };
   }
 
   async delete(path: string): Promise<void> {

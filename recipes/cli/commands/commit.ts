@@ -23,8 +23,8 @@ export function addCommit(program: Command): void {
     .command("commit")
     .summary("write standard input behind the fence")
     .description(
-      "Commits standard input as the result at a key. Token and job come from the environment of `run`\n" +
-        "(FENCEKEEPER_TOKEN, FENCEKEEPER_JOB) or from --token and --job. Exit 0: committed, or it was committed\n" +
+      "Commits standard input as the result at a key. Token and job come from the environment of `run` " +
+        "(FENCEKEEPER_TOKEN, FENCEKEEPER_JOB) or from --token and --job. Exit 0: committed, or it was committed " +
         "before under this token. Exit 73: stale, a newer claim has been there; nothing was overwritten.",
     )
     .requiredOption("--key <key>", "the result's key")

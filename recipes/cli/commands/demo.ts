@@ -23,8 +23,8 @@ export function addDemo(program: Command): void {
     .command("demo")
     .summary("see a late write refused, with real servers")
     .description(
-      "Starts a ZooKeeper and a Redis (or takes yours), lets three workers want one job, stops the first right\n" +
-        "before its write until its session has expired, and continues it after another one has committed.\n" +
+      "Starts a ZooKeeper and a Redis (or takes yours), lets three workers want one job, stops the first right " +
+        "before its write until its session has expired, and continues it after another one has committed. " +
         "Its late write is refused. Exit 0 only if the story went as told.",
     )
     .option("--input <folder>", "folder whose text files are indexed (default: this project's own)")

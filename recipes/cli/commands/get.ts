@@ -11,7 +11,7 @@ export function addGet(program: Command): void {
     .command("get")
     .summary("print a result")
     .description(
-      "Prints the result at KEY as it was committed. With --json: token, age, state, and whether the value\n" +
+      "Prints the result at KEY as it was committed. With --json: token, age, state, and whether the value " +
         "still is the one that was committed. Exit 1 when there is no result.",
     )
     .argument("<key>", "the result's key");

@@ -2,7 +2,7 @@
  * `run JOB -- CMD…`: any command under a claim, its output as a result behind the fence.
  */
 import type { Command } from "commander";
-import { OptionError } from "../../../lib/errors.js";
+import { type ClaimLostError, OptionError } from "../../../lib/errors.js";
 import { fenceKeyOf } from "../../../lib/redis/fence-key.js";
 import type { Sink } from "../../../lib/sink.js";
 import { exitStatusNumber } from "../../command/exit-status.js";
@@ -41,8 +41,8 @@ export function addRun(program: Command): void {
     .summary("run a command under a claim")
     .usage("[options] <job> -- <command> [args...]")
     .description(
-      "Claims JOB, runs the command, and releases the claim when the command and all its children are gone.\n" +
-        "With --key, its standard output becomes the result, committed behind the fence if it ends with 0.\n" +
+      "Claims JOB, runs the command, and releases the claim when the command and all its children are gone. " +
+        "With --key, its standard output becomes the result, committed behind the fence if it ends with 0. " +
         "The command finds FENCEKEEPER_JOB, FENCEKEEPER_TOKEN and FENCEKEEPER_SEQUENCE in its environment.",
     )
     .argument("<job>", "the job's id: any text of up to 512 bytes")
@@ -180,6 +180,12 @@ interface Ending {
   sink: Sink | undefined;
 }
 
+function describeLoss(error: ClaimLostError, ran: boolean, { key }: RunFlags): string {
+  const committed = key === undefined ? "" : "; nothing was committed";
+  // while the command ran, the reason was told when it was stopped
+  return ran ? `the command was stopped, its claim was lost${committed}` : error.message;
+}
+
 /** Says how it ended, and throws the exit that stands for it. */
 async function finish({ answer, status }: CommandRunAnswer, ending: Ending): Promise<void> {
   const { flags, job, report, sink } = ending;
@@ -192,7 +198,7 @@ async function finish({ answer, status }: CommandRunAnswer, ending: Ending): Pro
         "BUSY",
       );
     case "lost":
-      throw new Exit(EXIT.lost, `${answer.error.message}; nothing was committed`, "LOST");
+      throw new Exit(EXIT.lost, describeLoss(answer.error, status !== undefined, flags), "LOST");
     case "present": {
       const age = formatDuration(answer.present.ageMs);
       report.note(`a result is there already, ${age} old; the command did not run`, {

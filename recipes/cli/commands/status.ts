@@ -29,7 +29,7 @@ export function addStatus(program: Command): void {
     .command("status")
     .summary("who holds and who waits")
     .description(
-      "Shows who holds the claim of JOB, or of every job, who waits, and since when. Where a Redis is given, also\n" +
+      "Shows who holds the claim of JOB, or of every job, who waits, and since when. Where a Redis is given, also " +
         "the fence of the result key and how many stale writes it refused.",
     )
     .argument("[job]", "one job (default: all that are claimed now)")

@@ -46,4 +46,27 @@ describe("the claim recipe", () => {
     await expect(claimOn(session)).resolves.toMatchObject({ outcome: "busy", ahead: 1 });
     expect(session.deleted).toHaveLength(1);
   });
+
+  it("adopts the znode of a create whose reply was lost, and makes no second one", async () => {
+    const session = new HandMadeSession("0000000003");
+    session.losesNextCreate = "made by us";
+    await expect(claimOn(session)).resolves.toMatchObject({ claim: { token: { sequence: 3 } } });
+    expect(session.nodes.size).toBe(1);
+    expect(session.deleted).toEqual([]);
+  });
+
+  it("makes another znode after a lost create that had no effect", async () => {
+    const session = new HandMadeSession("0000000003");
+    session.losesNextCreate = "without effect";
+    await expect(claimOn(session)).resolves.toMatchObject({ outcome: "granted" });
+    expect(session.nodes.size).toBe(1);
+  });
+
+  it("neither adopts nor deletes a znode with its own name that belongs to another session", async () => {
+    const session = new HandMadeSession(["0000000003", "0000000004"]);
+    session.losesNextCreate = "made by another session";
+    await expect(claimOn(session)).resolves.toMatchObject({ outcome: "busy", ahead: 1 });
+    expect([...session.nodes]).toEqual([expect.stringMatching(/-lock-0000000003$/)]);
+    expect(session.deleted).toEqual([expect.stringMatching(/-lock-0000000004$/)]);
+  });
 });
