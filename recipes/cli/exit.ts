@@ -12,6 +12,7 @@ export const EXIT = {
   unreachable: 69,
   bug: 70,
   stale: 73,
+  output: 74,
   busy: 75,
   lost: 76,
   notAllowed: 77,

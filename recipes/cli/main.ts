@@ -18,10 +18,11 @@ const LINGER_MS = 5_000;
 
 const EXIT_CODES = `
 Exit codes of run: the command's own (128+n after signal n, 126 and 127 as in a shell), or
-  64 wrong usage                          73 stale: the fence refused the write
-  65 data refused                         75 somebody else holds the claim
-  69 ZooKeeper or Redis not reachable     76 the claim was lost; the command was stopped
-  70 a bug of fencekeeper                 77 not allowed    78 configuration that cannot work`;
+  64 wrong usage                        74 the result could not be written
+  65 data refused                       75 somebody else holds the claim
+  69 ZooKeeper or Redis not reachable   76 the claim was lost; the command was stopped
+  70 a bug of fencekeeper               77 not allowed
+  73 stale: the fence refused it        78 configuration that cannot work`;
 
 function makeProgram(): Command {
   const program = new Command("fencekeeper")
@@ -82,9 +83,7 @@ function endWith(error: unknown): number {
   return status;
 }
 
-// A reader that closes our output early, as in `fencekeeper get k | head -1`, is no fault.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error;
-});
+// Whoever writes a result is told by its own callback; without a listener the process would die of it first.
+process.stdout.on("error", () => {}); // see above
 
 await main();

@@ -2,6 +2,8 @@
  * What the command line says: results on standard output, everything else on standard error.
  */
 
+import { EXIT, Exit } from "./exit.js";
+
 export interface ReportOptions {
   json: boolean;
   quiet: boolean;
@@ -31,9 +33,19 @@ export class Report {
     this.#toStderr(message, { level: "error", ...details });
   }
 
-  /** A result. */
+  /**
+   * A result. A reader that has gone, as in `fencekeeper get k | head -1`, is no fault.
+   *
+   * @throws Exit when it cannot be written
+   */
   async result(data: string | Uint8Array): Promise<void> {
-    await new Promise<void>((resolve) => process.stdout.write(data, () => resolve()));
+    const fault = await new Promise<NodeJS.ErrnoException | null | undefined>((resolve) => {
+      process.stdout.write(data, resolve);
+    });
+    if (fault && fault.code !== "EPIPE") {
+      const message = `the result could not be written to standard output: ${fault.message}`;
+      throw new Exit(EXIT.output, message, "OUTPUT_NOT_WRITTEN");
+    }
   }
 
   #toStderr(message: string, details: Record<string, unknown>): void {

@@ -1,10 +1,11 @@
 /**
  * Goal: `status` and `get` tell people and programs the truth about claims, fences and results.
  */
+import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, inject, it, vi } from "vitest";
 import { claimPath } from "../../lib/zookeeper/paths.js";
-import { cli, startCli } from "../support/cli.js";
+import { cli, MAIN, startCli } from "../support/cli.js";
 import { rawRedis } from "../support/raw-redis.js";
 import { contendersOf, withSession } from "../support/raw-zookeeper.js";
 
@@ -17,6 +18,16 @@ beforeEach(() => {
   job = `job-${randomUUID()}`;
   key = `key-${job}`;
 });
+
+/** A line of shell with the addresses of the shared servers. */
+function shell(line: string): Promise<{ status: number; stderr: string }> {
+  const env = { ...process.env, REDIS_URL: inject("redis") };
+  return new Promise((resolve) => {
+    execFile("bash", ["-o", "pipefail", "-c", line], { env }, (error, _stdout, stderr) => {
+      resolve({ status: Number(error?.code ?? 0), stderr });
+    });
+  });
+}
 
 const lasting = () =>
   startCli(["run", job, "--key", key, "--", "sh", "-c", "echo up; exec sleep 600"]);
@@ -89,6 +100,19 @@ describe("get", () => {
     expect(json).toMatchObject({ value: "legacy", token: null, state: null, matches: null });
     await cli(["run", job, "--key", key, "--", "printf", "fenced"]);
     expect((await cli(["get", key])).stdout.toString()).toBe("fenced");
+  });
+
+  it("exits with 74 and says why when its result cannot be written", async () => {
+    await cli(["run", job, "--key", key, "--", "printf", "fenced"]);
+    const end = await shell(`"${process.execPath}" "${MAIN}" get "${key}" > /dev/full`);
+    expect(end.status).toBe(74);
+    expect(end.stderr).toMatch(/could not be written to standard output: .*ENOSPC/);
+  });
+
+  it("ends quietly when its reader has seen enough", async () => {
+    await cli(["run", job, "--key", key, "--", "head", "-c", "1000000", "/dev/zero"]);
+    const end = await shell(`"${process.execPath}" "${MAIN}" get "${key}" | head -c 1 | wc -c`);
+    expect(end).toEqual({ status: 0, stderr: "" });
   });
 
   it("warns when something has overwritten the result without a fence", async () => {

@@ -2,13 +2,12 @@
  * `run JOB -- CMD…`: any command under a claim, its output as a result behind the fence.
  */
 import type { Command } from "commander";
-import { type ClaimLostError, OptionError } from "../../../lib/errors.js";
+import { OptionError } from "../../../lib/errors.js";
 import { fenceKeyOf } from "../../../lib/redis/fence-key.js";
 import type { Sink } from "../../../lib/sink.js";
-import { exitStatusNumber } from "../../command/exit-status.js";
 import { forwardSignals } from "../../command/forward-signals.js";
 import type { RunningCommand } from "../../command/running-command.js";
-import { type CommandRunAnswer, type CommandRunEvent, runCommand } from "../../command-runner.js";
+import { runCommand } from "../../command-runner.js";
 import type { ResultTarget } from "../../fenced-run.js";
 import {
   addCommonOptions,
@@ -19,11 +18,9 @@ import {
   sinkOf,
   zookeeperOf,
 } from "../common-options.js";
-import { formatDuration, parseBytes, parseDurationMs } from "../duration.js";
-import { EXIT, Exit } from "../exit.js";
+import { parseBytes, parseDurationMs } from "../duration.js";
 import { Interrupted } from "../interrupted.js";
-import { refusalOf } from "../refusal.js";
-import type { Report } from "../report.js";
+import { finish, tell, warnOfLostOutput } from "../run-ending.js";
 
 interface RunFlags extends CommonFlags {
   wait?: string;
@@ -99,9 +96,10 @@ async function run(job: string, words: string[], flags: RunFlags): Promise<void>
         tell(report, event);
       },
     });
-    await finish({ answer, status }, { flags, job, report, sink });
+    await finish({ answer, status }, { key: flags.key, job, report, sink });
   } finally {
     await Promise.all([zookeeper.close(), sink?.close(), running?.passedThrough()]);
+    warnOfLostOutput(report, running?.passThroughFailure);
     stopForwarding();
   }
 }
@@ -147,83 +145,4 @@ function commandEnvironment({ zookeeper, redis }: RunFlags): NodeJS.ProcessEnv {
     ...(zookeeper === undefined ? {} : { ZOOKEEPER_CONNECT: zookeeper }),
     ...(redis === undefined ? {} : { REDIS_URL: redis }),
   };
-}
-
-function tell(report: Report, event: CommandRunEvent): void {
-  switch (event.kind) {
-    case "granted": {
-      const { sequence, text } = event.claim.token;
-      report.note(`claim granted, token ${sequence}`, { event: "granted", token: text });
-      break;
-    }
-    case "stopping":
-      report.fail(
-        `${event.error.message}; stopping the command (KILL after ${formatDuration(event.graceMs)})`,
-        { event: "stopping", reason: event.error.reason },
-      );
-      break;
-    case "leftovers":
-      report.note(`the command left ${event.count} processes behind; they were ended`, {
-        event: "leftovers",
-        count: event.count,
-      });
-      break;
-    case "started":
-      break;
-  }
-}
-
-interface Ending {
-  flags: RunFlags;
-  job: string;
-  report: Report;
-  sink: Sink | undefined;
-}
-
-function describeLoss(error: ClaimLostError, ran: boolean, { key }: RunFlags): string {
-  const committed = key === undefined ? "" : "; nothing was committed";
-  // while the command ran, the reason was told when it was stopped
-  return ran ? `the command was stopped, its claim was lost${committed}` : error.message;
-}
-
-/** Says how it ended, and throws the exit that stands for it. */
-async function finish({ answer, status }: CommandRunAnswer, ending: Ending): Promise<void> {
-  const { flags, job, report, sink } = ending;
-  const key = flags.key ?? "";
-  switch (answer.outcome) {
-    case "busy":
-      throw new Exit(
-        EXIT.busy,
-        `job ${JSON.stringify(job)} is held by somebody else (${answer.ahead} ahead of us)`,
-        "BUSY",
-      );
-    case "lost":
-      throw new Exit(EXIT.lost, describeLoss(answer.error, status !== undefined, flags), "LOST");
-    case "present": {
-      const age = formatDuration(answer.present.ageMs);
-      report.note(`a result is there already, ${age} old; the command did not run`, {
-        outcome: "present",
-        token: answer.present.tokenText,
-      });
-      const { value } = (await sink?.readResult(key)) ?? {};
-      if (value !== undefined) await report.result(value);
-      return;
-    }
-    case "done": {
-      const number = status === undefined ? 0 : exitStatusNumber(status);
-      if (flags.key !== undefined) {
-        report.note(`the command ended with ${number}; nothing was committed`, { status: number });
-      }
-      process.exitCode = number;
-      return;
-    }
-    default: {
-      const refusal = refusalOf(answer, key);
-      if (refusal !== undefined) throw refusal;
-      report.note(`${answer.outcome} at ${JSON.stringify(key)}, token ${answer.token.sequence}`, {
-        outcome: answer.outcome,
-        token: answer.token.text,
-      });
-    }
-  }
 }
