@@ -34,11 +34,17 @@ export const ZK = {
 /** Codes below this come from the server, so the server has seen the request. */
 const FIRST_SERVER_CODE = -100;
 
-const CLIENT_SIDE = new Set<number>([ZK.closing, ZK.sessionExpired, ZK.authFailed]);
+/** Codes of the client's own, and the one of a server that has lost our session to another server. */
+const NO_CONFIRMATION = new Set<number>([
+  ZK.closing,
+  ZK.sessionExpired,
+  ZK.authFailed,
+  ZK.sessionMoved,
+]);
 
-/** True when a result code proves that the server took part in the exchange. */
+/** True when a result code proves that the server took part in the exchange, and knows our session. */
 export function isServerAnswer(code: number): boolean {
-  return code === ZK.ok || (code <= FIRST_SERVER_CODE && !CLIENT_SIDE.has(code));
+  return code === ZK.ok || (code <= FIRST_SERVER_CODE && !NO_CONFIRMATION.has(code));
 }
 
 /**

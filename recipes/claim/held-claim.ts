@@ -2,7 +2,7 @@
  * A claim that was granted: its token, the signal that says when it is lost, and its release.
  * The signal is courtesy, it saves work; what keeps an old result out is the fence at the sink.
  */
-import { Deadline, settleWithin, TIMED_OUT } from "../../lib/deadline.js";
+import { Deadline, settleWithin } from "../../lib/deadline.js";
 import {
   ClaimLostError,
   ConfigurationError,
@@ -28,8 +28,11 @@ const STOP_GRACE_SHARE_MAX = 0.5;
 /** How long the release of a claim that is lost waits for the removal of its znode. */
 const LOST_RELEASE_MS = 500;
 
-/** `released`: the claim was ours until we gave it up. `lost`: it had been lost before. */
-export type ReleaseAnswer = "released" | "lost";
+/**
+ * `released`: the claim was ours until we gave it up. `lost`: it had been lost before. `pending`: it was ours, and that
+ * its znode is gone could not be confirmed; the removal goes on until it succeeds or the session ends.
+ */
+export type ReleaseAnswer = "released" | "lost" | "pending";
 
 /** A claim, held until it is released or lost. It never becomes valid again after either. */
 export interface Claim extends AsyncDisposable {
@@ -85,7 +88,6 @@ export class HeldClaim implements Claim {
   readonly job: string;
   readonly token: FencingToken;
   readonly path: string;
-  readonly negotiatedTimeoutMs: number;
   readonly #session: Session;
   readonly #contender: Contender;
   readonly stopGraceMs: number;
@@ -103,7 +105,6 @@ export class HeldClaim implements Claim {
     this.path = options.path;
     this.#contender = options.contender;
     this.#session = options.contender.session;
-    this.negotiatedTimeoutMs = this.#session.negotiatedTimeoutMs;
     this.stopGraceMs = options.stopGraceMs ?? this.negotiatedTimeoutMs * STOP_GRACE_SHARE;
     this.#abortOnSuspended = options.abortOnSuspended;
     this.#warn = options.warn;
@@ -118,6 +119,10 @@ export class HeldClaim implements Claim {
 
   get signal(): AbortSignal {
     return this.#lost.signal;
+  }
+
+  get negotiatedTimeoutMs(): number {
+    return this.#session.negotiatedTimeoutMs; // another server may grant another one to the same session
   }
 
   remainingMs(): number {
@@ -146,8 +151,15 @@ export class HeldClaim implements Claim {
     // a claim that is lost has nothing to confirm: its znode goes with the session at the latest
     const boundMs = timeoutMs ?? (lost ? LOST_RELEASE_MS : this.negotiatedTimeoutMs);
     const deadline = Deadline.after(boundMs, this.#session.clock);
-    const confirmed = (await settleWithin(removal, deadline)) !== TIMED_OUT;
-    return lost || !confirmed || this.#session.state === "LOST" ? "lost" : "released";
+    const removed = await settleWithin(
+      removal.then(
+        () => true,
+        () => false, // told by the warning above; a result that was committed must not be hidden by it
+      ),
+      deadline,
+    );
+    if (lost || this.#session.state === "LOST") return "lost";
+    return removed === true ? "released" : "pending";
   }
 
   /** The server keeps the session for its timeout after the last exchange; we are done, and stopped, before that. */

@@ -65,7 +65,7 @@ function describe(event: WorkerEvent | DemoEvent): string | undefined {
         ? `late write refused: token ${event.sequence} is below the fence ${Number(event.fenceText?.slice(-10))}`
         : `wrote its result, token ${event.sequence}: ${event.outcome}`;
     case "released":
-      return event.answer === "lost" ? "leaves; its claim had been lost" : "released its claim";
+      return event.answer === "lost" ? "leaves; its claim had been lost" : `claim ${event.answer}`;
     case "failed":
       return `failed: ${event.message}`;
   }

@@ -87,6 +87,22 @@ describe("a frozen ZooKeeper server", () => {
   });
 });
 
+describe("the release of a claim", () => {
+  it("is pending while the server is frozen, and happens when it is back", async () => {
+    const held = await granted();
+    await server.pause();
+    try {
+      await expect(held.release({ timeoutMs: 100 })).resolves.toBe("pending");
+    } finally {
+      await server.resume();
+    }
+    const later = open();
+    const next = await claim({ zookeeper: later, job, waitMs: 30_000 });
+    expect(next.outcome).toBe("granted");
+    await later.close();
+  });
+});
+
 describe("a ZooKeeper server that dies", () => {
   it("hands the job on when it is back, with a higher token and no contender left over", async () => {
     const held = await granted();
