@@ -3,7 +3,6 @@
  * After ZooKeeper's lock recipe without herd effect (recipes page of its documentation), with the create and the first
  * listing in one round trip.
  */
-import { systemClock } from "../lib/clock.js";
 import { Deadline } from "../lib/deadline.js";
 import { checkPath } from "../lib/zookeeper/connect-string.js";
 import { claimPath } from "../lib/zookeeper/paths.js";
@@ -30,7 +29,7 @@ export async function claim(options: ClaimOptions): Promise<ClaimAnswer> {
     options.lockPath === undefined
       ? claimPath(options.job, options.root)
       : checkPath(options.lockPath, "the lock path");
-  const clock = systemClock;
+  const { clock } = options.zookeeper;
   const queue = Deadline.after(options.waitMs ?? 0, clock);
   const answer = Deadline.after((options.waitMs ?? 0) + (options.answerMs ?? 5_000), clock);
   const warn = once(options.warn ?? (() => {}));

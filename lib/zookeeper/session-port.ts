@@ -57,6 +57,7 @@ export interface Session {
 
 /** Where recipes get sessions from: the living one, or a fresh one after a loss. */
 export interface SessionSource {
+  readonly clock: Clock;
   /**
    * @throws ZooKeeperUnreachableError when no server answers before the deadline or the connect timeout
    * @throws the signal's reason when it aborts first

@@ -31,7 +31,7 @@ export class ZooKeeper implements SessionSource {
   readonly connectTimeoutMs: number;
   readonly #servers: ConnectString;
   readonly #sessionTimeoutMs: number;
-  readonly #clock: Clock;
+  readonly clock: Clock;
   readonly #warn: (message: string) => void;
   #current: Promise<NativeSession> | undefined;
   readonly #closing = new AbortController();
@@ -41,7 +41,7 @@ export class ZooKeeper implements SessionSource {
     this.#servers = parseConnectString(options.connect);
     this.#sessionTimeoutMs = checkTimeout("sessionTimeoutMs", options.sessionTimeoutMs ?? 10_000);
     this.connectTimeoutMs = checkTimeout("connectTimeoutMs", options.connectTimeoutMs ?? 5_000);
-    this.#clock = options.clock ?? systemClock;
+    this.clock = options.clock ?? systemClock;
     this.#warn = options.warn ?? (() => {});
   }
 
@@ -86,11 +86,11 @@ export class ZooKeeper implements SessionSource {
   }
 
   async #openFresh(): Promise<NativeSession> {
-    const deadline = Deadline.after(this.connectTimeoutMs, this.#clock);
+    const deadline = Deadline.after(this.connectTimeoutMs, this.clock);
     const session = await openSession({
       servers: await resolveServers(this.#servers, deadline),
       sessionTimeoutMs: this.#sessionTimeoutMs,
-      clock: this.#clock,
+      clock: this.clock,
       deadline,
       signal: this.#closing.signal,
     });

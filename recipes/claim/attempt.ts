@@ -42,7 +42,7 @@ export interface Attempt {
 /** One contender, from its entry to its grant or its removal. */
 export async function attempt(context: Attempt): Promise<ClaimAnswer | Again> {
   const { session, path } = context;
-  const contender = new Contender(session, path);
+  const contender = new Contender(session, path, context.options.uuid?.());
   let granted = false;
   try {
     let listing = await enter(context, contender);
@@ -131,17 +131,36 @@ async function enter(context: Attempt, contender: Contender): Promise<Listing | 
       return await look(context, contender);
     } catch (error) {
       if (!(error instanceof NoNodeError)) throw error;
-      await withinAnswer(context, makeClaimPath(context.session, context.path));
+      await makePath(context);
     }
   }
 }
 
+/** Making a path again is harmless, so a lost reply is no more than a reason to do so. */
+async function makePath(context: Attempt): Promise<void> {
+  for (;;) {
+    try {
+      await withinAnswer(context, makeClaimPath(context.session, context.path));
+      return;
+    } catch (error) {
+      if (!(error instanceof ConnectionLossError)) throw error;
+      await untilUsable(context);
+    }
+  }
+}
+
+/** Waits while the connection is broken; afterwards a request is answered, if only by the session's end. */
+async function untilUsable(context: Attempt): Promise<void> {
+  const { session, options, answer } = context;
+  const state = await untilState(session, (s) => s !== "SUSPENDED", answer, options.signal);
+  if (state === TIMED_OUT) throw unreachable(context);
+}
+
 /** Lists again, through connection losses; undefined when our znode is not there and a new attempt is due. */
 async function look(context: Attempt, contender: Contender): Promise<Listing | undefined> {
-  const { session, path, options, answer } = context;
+  const { session, path } = context;
   for (;;) {
-    const state = await untilState(session, (s) => s !== "SUSPENDED", answer, options.signal);
-    if (state === TIMED_OUT) throw unreachable(context);
+    await untilUsable(context);
     try {
       if (!(await withinAnswer(context, contender.recover()))) return undefined;
       return await withinAnswer(context, session.list(path));

@@ -30,6 +30,8 @@ export interface ClaimOptions {
   /** Who we are, for people who look; written into the znode. Default `host:pid`. */
   holder?: string;
   warn?: (message: string) => void;
+  /** Where the uuid in a contender's name comes from. Default: the system's randomness. */
+  uuid?: () => string;
 }
 
 export type ClaimAnswer =

@@ -297,6 +297,14 @@ describe("a claim whose replies are lost", () => {
     expect(await childrenOf()).toEqual([]);
   });
 
+  it("is granted although the reply to making its claim path was lost", async () => {
+    await sessionOf(through);
+    const dropped = proxy.dropReplyOf("createContainer");
+    const granting = granted({ zookeeper: through });
+    await dropped;
+    await expect((await granting).release()).resolves.toBe("released");
+  });
+
   it("leaves no znode behind when it is cancelled before a lost create is found again", async () => {
     const held = await granted({ zookeeper: direct });
     await sessionOf(through);

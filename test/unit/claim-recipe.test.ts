@@ -7,7 +7,7 @@ import { claim } from "../../recipes/claim.js";
 import { HandMadeSession } from "../support/hand-made-session.js";
 
 const claimOn = (session: HandMadeSession) =>
-  claim({ zookeeper: { session: async () => session }, job: "job" });
+  claim({ zookeeper: { clock: session.clock, session: async () => session }, job: "job" });
 
 describe("the claim recipe", () => {
   it.each(["2147483647", "-2147483648", "-0000000001"])(
