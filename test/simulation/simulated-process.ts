@@ -1,6 +1,6 @@
 /**
- * A process that can be stopped and continued: while it is stopped, its timers and what the network brings wait. When it
- * goes on, timers that are due run first, as Node's event loop does it.
+ * A process that can be stopped and continued: while it is stopped, its timers and what the network brings wait. When
+ * it goes on, timers that are due run first, as Node's event loop does it.
  */
 import type { Clock } from "../../lib/clock.js";
 import type { Scheduler } from "./scheduler.js";
