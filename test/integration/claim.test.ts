@@ -8,15 +8,17 @@ import { systemClock } from "../../lib/clock.js";
 import { Deadline } from "../../lib/deadline.js";
 import { type ClaimLostError, OptionError } from "../../lib/errors.js";
 import { compareTokens } from "../../lib/token.js";
-import { claimPath } from "../../lib/zookeeper/paths.js";
+import { claimPath, claimsPath } from "../../lib/zookeeper/paths.js";
 import { ZooKeeper } from "../../lib/zookeeper/zookeeper.js";
 import { type Claim, type ClaimOptions, claim } from "../../recipes/claim.js";
 import type { ZooKeeperServer } from "../../recipes/servers/server.js";
 import { startZooKeeper } from "../../recipes/servers/start-servers.js";
 import { receivedPackets } from "../support/four-letter-word.js";
+import { childrenOf } from "../support/raw-zookeeper.js";
 import { ZooKeeperProxy } from "../support/zookeeper-proxy.js";
 
 const SESSION_MS = 4_000;
+const NEVER_MS = 86_400_000;
 const WAIT = { timeout: 20_000, interval: 10 };
 
 let server: ZooKeeperServer;
@@ -26,7 +28,8 @@ let through: ZooKeeper;
 let job: string;
 
 beforeAll(async () => {
-  server = await startZooKeeper(); // of its own: its packets are counted
+  // of its own: its packets are counted, and empty claim paths stay until a test wants them gone
+  server = await startZooKeeper({ zookeeper: { containerCheckIntervalMs: NEVER_MS } });
 });
 afterAll(() => server?.stop());
 
@@ -44,8 +47,8 @@ afterEach(async () => {
 
 const sessionOf = (zookeeper: ZooKeeper) => zookeeper.session(Deadline.after(10_000, systemClock));
 
-async function childrenOf(path = claimPath(job)): Promise<string[]> {
-  return (await (await sessionOf(direct)).list(path)).children;
+async function contenders(path = claimPath(job)): Promise<string[]> {
+  return childrenOf(await sessionOf(direct), path);
 }
 
 async function granted(options: Partial<ClaimOptions> & { zookeeper: ZooKeeper }): Promise<Claim> {
@@ -120,7 +123,7 @@ describe("a claim without rivals", () => {
       await using held = await granted({ zookeeper: direct });
       expect(held.remainingMs()).toBeGreaterThan(0);
     }
-    expect(await childrenOf()).toEqual([]);
+    expect(await contenders()).toEqual([]);
   });
 
   it.each(["a/b", "..", "{x}", "zookeeper", "😀", " ", "%2F"])(
@@ -145,7 +148,7 @@ describe("a claim without rivals", () => {
     const held = await granted({ zookeeper: rooted });
     const next = granted({ zookeeper: rooted, waitMs: 30_000 });
     await vi.waitFor(async () => {
-      expect(await childrenOf(`/chroot-${job}${claimPath(job)}`)).toHaveLength(2);
+      expect(await contenders(`/chroot-${job}${claimPath(job)}`)).toHaveLength(2);
     }, WAIT);
     await held.release();
     const second = await next;
@@ -160,7 +163,7 @@ describe("a claim that somebody else holds", () => {
     const held = await granted({ zookeeper: through });
     const answer = await claim({ zookeeper: direct, job });
     expect(answer).toMatchObject({ outcome: "busy", ahead: 1 });
-    expect(await childrenOf()).toHaveLength(1);
+    expect(await contenders()).toHaveLength(1);
     await held.release();
   });
 
@@ -170,9 +173,9 @@ describe("a claim that somebody else holds", () => {
       Array.from({ length: 20 }, () => claim({ zookeeper: direct, job, waitMs: 300 })),
     );
     expect(answers.map(({ outcome }) => outcome)).toEqual(Array(20).fill("busy"));
-    expect(await childrenOf()).toHaveLength(1);
+    expect(await contenders()).toHaveLength(1);
     await held.release();
-    expect(await childrenOf()).toHaveLength(0);
+    expect(await contenders()).toHaveLength(0);
     await (await granted({ zookeeper: direct })).release();
   });
 
@@ -188,7 +191,7 @@ describe("a claim that somebody else holds", () => {
         }),
       );
     }
-    await vi.waitFor(async () => expect(await childrenOf()).toHaveLength(7), WAIT);
+    await vi.waitFor(async () => expect(await contenders()).toHaveLength(7), WAIT);
     await held.release();
     await Promise.all(waiting);
     expect(order).toEqual([1, 2, 3, 4, 5, 6]);
@@ -221,22 +224,22 @@ describe("a claim that somebody else holds", () => {
       waitMs: 30_000,
       signal: controller.signal,
     });
-    await vi.waitFor(async () => expect(await childrenOf()).toHaveLength(2), WAIT);
+    await vi.waitFor(async () => expect(await contenders()).toHaveLength(2), WAIT);
     controller.abort(new Error("changed my mind"));
     await expect(waiting).rejects.toThrow("changed my mind");
-    await vi.waitFor(async () => expect(await childrenOf()).toHaveLength(1), WAIT);
+    await vi.waitFor(async () => expect(await contenders()).toHaveLength(1), WAIT);
     await held.release();
   });
 
   it("passes over a waiter that died in the middle of the queue", async () => {
     const held = await granted({ zookeeper: direct });
     const middle = granted({ zookeeper: through, waitMs: 30_000 }).catch(() => {}); // its session is closed below
-    await vi.waitFor(async () => expect(await childrenOf()).toHaveLength(2), WAIT);
+    await vi.waitFor(async () => expect(await contenders()).toHaveLength(2), WAIT);
     const last = granted({ zookeeper: direct, waitMs: 30_000 });
-    await vi.waitFor(async () => expect(await childrenOf()).toHaveLength(3), WAIT);
+    await vi.waitFor(async () => expect(await contenders()).toHaveLength(3), WAIT);
     await through.close();
     await middle;
-    await vi.waitFor(async () => expect(await childrenOf()).toHaveLength(2), WAIT);
+    await vi.waitFor(async () => expect(await contenders()).toHaveLength(2), WAIT);
     let lastGranted = false;
     const watching = last.then(() => {
       lastGranted = true;
@@ -272,7 +275,7 @@ describe("a claim that somebody else holds", () => {
     const warn = (line: string) => warnings.push(line);
     const held = await granted({ zookeeper: direct, warn });
     const waiting = granted({ zookeeper: direct, waitMs: 30_000, warn });
-    await vi.waitFor(async () => expect(await childrenOf()).toHaveLength(3), WAIT);
+    await vi.waitFor(async () => expect(await contenders()).toHaveLength(3), WAIT);
     await held.release();
     await (await waiting).release();
     expect(warnings).toEqual([
@@ -289,12 +292,12 @@ describe("a claim whose replies are lost", () => {
     const granting = granted({ zookeeper: through });
     await dropped;
     const held = await granting;
-    const children = await childrenOf();
+    const children = await contenders();
     expect(children).toHaveLength(1);
     expect(held.path.endsWith(children[0] ?? "none")).toBe(true);
     expect(Number(children[0]?.slice(-10))).toBe(held.token.sequence);
     await expect(held.release()).resolves.toBe("released");
-    expect(await childrenOf()).toEqual([]);
+    expect(await contenders()).toEqual([]);
   });
 
   it("is granted although the reply to making its claim path was lost", async () => {
@@ -319,7 +322,7 @@ describe("a claim whose replies are lost", () => {
     await dropped;
     controller.abort(new Error("changed my mind"));
     await expect(waiting).rejects.toThrow("changed my mind");
-    await vi.waitFor(async () => expect(await childrenOf()).toHaveLength(1), WAIT);
+    await vi.waitFor(async () => expect(await contenders()).toHaveLength(1), WAIT);
     await held.release();
   });
 
@@ -329,7 +332,7 @@ describe("a claim whose replies are lost", () => {
     const releasing = held.release();
     await dropped;
     await expect(releasing).resolves.toBe("released");
-    expect(await childrenOf()).toEqual([]);
+    expect(await contenders()).toEqual([]);
   });
 
   it("is not granted to a waiter whose connection breaks while it looks at its predecessor", async () => {
@@ -360,7 +363,7 @@ describe("a claim whose replies are lost", () => {
     const waiting = granted({ zookeeper: through, waitMs: 60_000 }).finally(() => {
       answered = true;
     });
-    await vi.waitFor(async () => expect(await childrenOf()).toHaveLength(2), WAIT);
+    await vi.waitFor(async () => expect(await contenders()).toHaveLength(2), WAIT);
     for (let round = 0; round < 5; round += 1) {
       const looks = proxy.requests.filter((request) => request === "list").length;
       proxy.cut();
@@ -372,7 +375,7 @@ describe("a claim whose replies are lost", () => {
         WAIT,
       );
       expect(answered).toBe(false);
-      expect(await childrenOf()).toHaveLength(2);
+      expect(await contenders()).toHaveLength(2);
     }
     await held.release();
     await (await waiting).release();
@@ -411,7 +414,7 @@ describe("a claim that is lost", () => {
     const old = await sessionOf(through);
     proxy.stall();
     await vi.waitFor(() => expect(held.signal.aborted).toBe(true), WAIT);
-    await vi.waitFor(async () => expect(await childrenOf()).toHaveLength(0), WAIT);
+    await vi.waitFor(async () => expect(await contenders()).toHaveLength(0), WAIT);
     proxy.heal();
     await vi.waitFor(() => expect(old.state).toBe("LOST"), WAIT);
     const again = await granted({ zookeeper: through, waitMs: 30_000 });
@@ -497,6 +500,27 @@ describe("a claim path that is deleted", () => {
     expect(new Set(all.map(({ text }) => text)).size).toBe(4 * rounds);
     for (const mine of tokens) {
       expect([...mine].sort(compareTokens)).toEqual(mine);
+    }
+  });
+
+  it("is made anew also when the server itself removed the empty path, and its tokens go on rising", async () => {
+    const reaping = await startZooKeeper({ zookeeper: { containerCheckIntervalMs: 200 } });
+    const zookeeper = new ZooKeeper({ connect: reaping.connect, sessionTimeoutMs: SESSION_MS });
+    try {
+      const first = await granted({ zookeeper });
+      await first.release();
+      const session = await sessionOf(zookeeper);
+      await vi.waitFor(
+        async () => expect(await childrenOf(session, claimsPath())).toEqual([]),
+        WAIT,
+      );
+      const second = await granted({ zookeeper });
+      expect(second.token.sequence).toBe(0);
+      expect(compareTokens(second.token, first.token)).toBeGreaterThan(0);
+      await second.release();
+    } finally {
+      await zookeeper.close();
+      await reaping.stop();
     }
   });
 });

@@ -24,7 +24,7 @@ import { type Claim, claim } from "../../recipes/claim.js";
 import type { ZooKeeperServer } from "../../recipes/servers/server.js";
 import { startZooKeeper } from "../../recipes/servers/start-servers.js";
 import { cli } from "../support/cli.js";
-import { withSession } from "../support/raw-zookeeper.js";
+import { childrenOf, withSession } from "../support/raw-zookeeper.js";
 import { makeReadOnly } from "../support/zookeeper-acl.js";
 
 const WAIT = { timeout: 30_000, interval: 20 };
@@ -118,7 +118,7 @@ describe("a ZooKeeper server that dies", () => {
     await answer.claim.release();
     const session = await later.session(Deadline.after(10_000, systemClock));
     await vi.waitFor(
-      async () => expect((await session.list(claimPath(job))).children).toEqual([]),
+      async () => expect(await childrenOf(session, claimPath(job))).toEqual([]),
       WAIT,
     );
     await later.close();

@@ -19,18 +19,28 @@ export async function withSession<T>(use: (session: Session) => Promise<T>): Pro
   }
 }
 
+/** The server may have been faster: it removes an empty claim path by itself. */
 export function deleteClaimPath(job: string): Promise<void> {
-  return withSession((session) => session.delete(claimPath(job)));
+  return withSession(async (session) => {
+    try {
+      await session.delete(claimPath(job));
+    } catch (error) {
+      if (!(error instanceof NoNodeError)) throw error;
+    }
+  });
+}
+
+/** Names of a path's children; none when there is no such path, as after the server has removed an empty one. */
+export async function childrenOf(session: Session, path: string): Promise<string[]> {
+  try {
+    return (await session.list(path)).children;
+  } catch (error) {
+    if (error instanceof NoNodeError) return [];
+    throw error;
+  }
 }
 
 /** Names of the contenders of a job; none when there is no claim path. */
 export function contendersOf(job: string): Promise<string[]> {
-  return withSession(async (session) => {
-    try {
-      return (await session.list(claimPath(job))).children;
-    } catch (error) {
-      if (error instanceof NoNodeError) return [];
-      throw error;
-    }
-  });
+  return withSession((session) => childrenOf(session, claimPath(job)));
 }
