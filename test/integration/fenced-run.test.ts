@@ -102,10 +102,13 @@ describe("fencedRun", () => {
 
   it("is lost, not failed, when a handler that was told to stop throws", async () => {
     const answer = await run(async (claim) => {
-      await withSession((session) => session.delete(claim.path));
-      await new Promise((_resolve, reject) => {
+      // listened to before the znode is deleted: the news may be here before the deleting session is closed
+      const stopped = new Promise((_resolve, reject) => {
         claim.signal.addEventListener("abort", () => reject(claim.signal.reason), { once: true });
       });
+      stopped.catch(() => {}); // awaited below, perhaps after it has rejected
+      await withSession((session) => session.delete(claim.path));
+      await stopped;
       return "never";
     });
     expect(answer).toMatchObject({ outcome: "lost" });
