@@ -2,7 +2,8 @@
  * Who holds which claim and who waits, read from ZooKeeper for people who look. Reads only.
  */
 import { NoNodeError } from "../lib/errors.js";
-import { claimPath, claimsPath, jobOfClaimNode } from "../lib/zookeeper/paths.js";
+import { decodeJobId } from "../lib/job-id.js";
+import { claimPath, claimsPath } from "../lib/zookeeper/paths.js";
 import { readQueue } from "../lib/zookeeper/queue-order.js";
 import type { Session } from "../lib/zookeeper/session-port.js";
 import type { ContenderName } from "../lib/zookeeper/znode-name.js";
@@ -46,7 +47,7 @@ export async function readStatus(
 
 async function jobsBelow(session: Session, path: string): Promise<string[]> {
   const names = await childrenOf(session, path);
-  return names.flatMap((name) => jobOfClaimNode(name) ?? []).sort();
+  return names.flatMap((name) => decodeJobId(name) ?? []).sort();
 }
 
 async function statusOf(session: Session, job: string, path: string): Promise<JobStatus> {

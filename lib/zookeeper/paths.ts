@@ -1,7 +1,7 @@
 /**
- * Where things are in ZooKeeper: the root, the claim paths below it, and back from a path to a job id. Pure.
+ * Where things are in ZooKeeper: the root and the claim paths below it. Pure.
  */
-import { decodeJobId, encodeJobId } from "../job-id.js";
+import { encodeJobId } from "../job-id.js";
 import { checkPath } from "./connect-string.js";
 
 /** The root of everything that fencekeeper keeps in ZooKeeper, unless the user names another. */
@@ -24,11 +24,6 @@ export function claimsPath(root: string = DEFAULT_ROOT): string {
  */
 export function claimPath(job: string, root: string = DEFAULT_ROOT): string {
   return `${claimsPath(root)}/${encodeJobId(job)}`;
-}
-
-/** The job of a child of {@link claimsPath}, or undefined when it is a stranger's node. */
-export function jobOfClaimNode(name: string): string | undefined {
-  return decodeJobId(name);
 }
 
 export function parentOf(path: string): string {

@@ -20,7 +20,6 @@ export const ZK = {
   connectionLoss: -4,
   unimplemented: -6,
   operationTimeout: -7,
-  badArguments: -8,
   invalidState: -9,
   noNode: -101,
   noAuth: -102,

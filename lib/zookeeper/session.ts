@@ -14,6 +14,7 @@ import { Confirmation } from "./confirmation.js";
 import { type ConnectString, formatConnectString } from "./connect-string.js";
 import { CREATE_FLAGS, NativeClient, type NativeStat } from "./native-client.js";
 import type { CreateMode, Session, SessionState, Stat } from "./session-port.js";
+import { WatchListeners } from "./watch-listeners.js";
 
 export interface OpenSessionOptions {
   servers: ConnectString;
@@ -49,7 +50,7 @@ export class NativeSession implements Session {
   #id = "";
   #negotiatedTimeoutMs = 0;
   readonly #stateListeners = new Set<(state: SessionState) => void>();
-  readonly #watchListeners = new Map<string, Set<() => void>>();
+  readonly #watchListeners = new WatchListeners();
   #connected = deferred();
   readonly #confirmation: Confirmation;
   #closing: Promise<void> | undefined;
@@ -149,14 +150,7 @@ export class NativeSession implements Session {
   }
 
   onWatch(path: string, listener: () => void): () => void {
-    const listeners = this.#watchListeners.get(path) ?? new Set();
-    this.#watchListeners.set(path, listeners.add(listener));
-    return () => {
-      listeners.delete(listener);
-      if (listeners.size === 0 && this.#watchListeners.get(path) === listeners) {
-        this.#watchListeners.delete(path);
-      }
-    };
+    return this.#watchListeners.add(path, listener);
   }
 
   keepConfirmed(): () => void {
@@ -192,7 +186,7 @@ export class NativeSession implements Session {
   }
 
   #onWatchFired(path: string): void {
-    for (const listener of [...(this.#watchListeners.get(path) ?? [])]) queueMicrotask(listener);
+    for (const listener of this.#watchListeners.of(path)) queueMicrotask(listener);
   }
 
   #moveTo(state: SessionState): void {

@@ -15,6 +15,7 @@ import { generationFromCzxid, isExhausted, makeToken } from "../../lib/token.js"
 import { positionOf, readQueue } from "../../lib/zookeeper/queue-order.js";
 import type { Session } from "../../lib/zookeeper/session-port.js";
 import { untilState } from "../../lib/zookeeper/until-state.js";
+import type { ContenderName } from "../../lib/zookeeper/znode-name.js";
 import type { ClaimAnswer, ClaimOptions } from "./claim-options.js";
 import { Contender, type Listing } from "./contender.js";
 import { type Claim, HeldClaim } from "./held-claim.js";
@@ -80,7 +81,7 @@ async function takeTurn(
   if (position.kind === "first") {
     if (session.state === "LOST") return "again"; // lost while the listing was on its way
     options.signal?.throwIfAborted();
-    return { outcome: "granted", claim: grant(context, contender, listing) };
+    return { outcome: "granted", claim: grant(context, contender, { own: position.own, listing }) };
   }
   if (queue.passed) {
     if (session.state !== "CONNECTED") throw unreachable(context);
@@ -101,19 +102,19 @@ async function takeTurn(
   return "wait";
 }
 
-function grant({ options, warn }: Attempt, contender: Contender, { stat }: Listing): Claim {
-  const sequence = readQueue([contender.name ?? ""]).contenders[0]?.sequence;
-  if (sequence === undefined || contender.path === undefined) {
-    throw new Error("a grant without a contender's name"); // our own name is always of a known form
-  }
+function grant(
+  { path, options, warn }: Attempt,
+  contender: Contender,
+  { own, listing }: { own: ContenderName; listing: Listing },
+): Claim {
   return new HeldClaim({
     contender,
-    path: contender.path,
+    path: `${path}/${own.name}`,
     job: options.job,
     token: makeToken({
       era: options.era ?? 0,
-      generation: generationFromCzxid(stat.czxid),
-      sequence,
+      generation: generationFromCzxid(listing.stat.czxid),
+      sequence: own.sequence,
     }),
     stopGraceMs: options.stopGraceMs,
     abortOnSuspended: options.abortOnSuspended ?? false,

@@ -7,6 +7,7 @@ import { ZooKeeperRequestError } from "../../lib/errors.js";
 import { Confirmation } from "../../lib/zookeeper/confirmation.js";
 import { requestError, ZK } from "../../lib/zookeeper/request-error.js";
 import type { CreateMode, Session, SessionState, Stat } from "../../lib/zookeeper/session-port.js";
+import { WatchListeners } from "../../lib/zookeeper/watch-listeners.js";
 import type { SimulatedProcess } from "./simulated-process.js";
 import type { SimulatedZooKeeper } from "./simulated-zookeeper.js";
 
@@ -33,7 +34,7 @@ export class SimulatedSession implements Session {
   #replyArrivesAtMs = 0;
   readonly #pending = new Set<Pending>();
   readonly #stateListeners = new Set<(state: SessionState) => void>();
-  readonly #watchListeners = new Map<string, Set<() => void>>();
+  readonly #watchListeners = new WatchListeners();
   readonly #confirmation: Confirmation;
 
   constructor(
@@ -62,7 +63,7 @@ export class SimulatedSession implements Session {
 
   /** Listeners of ours that are left; 0 when everybody has gone. */
   get listeners(): number {
-    return this.#stateListeners.size + this.#watchListeners.size;
+    return this.#stateListeners.size + this.#watchListeners.paths.length;
   }
 
   create(path: string, data: string, mode: CreateMode): Promise<string> {
@@ -91,12 +92,7 @@ export class SimulatedSession implements Session {
   }
 
   onWatch(path: string, listener: () => void): () => void {
-    const listeners = this.#watchListeners.get(path) ?? new Set();
-    this.#watchListeners.set(path, listeners.add(listener));
-    return () => {
-      listeners.delete(listener);
-      if (listeners.size === 0) this.#watchListeners.delete(path);
-    };
+    return this.#watchListeners.add(path, listener);
   }
 
   keepConfirmed(): () => void {
@@ -193,7 +189,7 @@ export class SimulatedSession implements Session {
 
   #sendEvent(path: string): void {
     this.#reply(this.#connection, () => {
-      for (const listener of [...(this.#watchListeners.get(path) ?? [])]) listener();
+      for (const listener of this.#watchListeners.of(path)) listener();
     });
   }
 
@@ -235,7 +231,7 @@ export class SimulatedSession implements Session {
     this.#connection += 1;
     this.#moveTo("CONNECTED");
     // the client sets its watches again; a node that went meanwhile is told at once
-    for (const path of [...this.#watchListeners.keys()]) {
+    for (const path of this.#watchListeners.paths) {
       try {
         this.server.read(this.id, path, true);
       } catch {
