@@ -100,6 +100,11 @@ export class NodeExistsError extends ZooKeeperRequestError {
   readonly code = "ZOOKEEPER_NODE_EXISTS";
 }
 
+/** The znode has children, and cannot be deleted. */
+export class NotEmptyError extends ZooKeeperRequestError {
+  readonly code = "ZOOKEEPER_NOT_EMPTY";
+}
+
 /** The server's access control list (ACL) forbids the request, or refused our credentials. */
 export class ZooKeeperDeniedError extends ZooKeeperRequestError {
   readonly code = "ZOOKEEPER_DENIED";

@@ -15,8 +15,16 @@ export {
   type ClaimAnswer,
   type ClaimOptions,
   claim,
+  type QueuePosition,
   type ReleaseAnswer,
+  tryClaim,
 } from "./claim.js";
+export {
+  type ContenderStatus,
+  type ContendersOptions,
+  contenders,
+  type QueueStatus,
+} from "./contenders.js";
 export {
   type FencedRunAnswer,
   type FencedRunOptions,

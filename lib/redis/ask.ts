@@ -4,13 +4,20 @@
  */
 import { settleWithin } from "../deadline.js";
 import { SinkOutcomeUnknownError, SinkUnreachableError } from "../errors.js";
-import type { CommandRequest, Limits, ScriptRequest } from "./attempt.js";
-import type { RedisConnection } from "./connection.js";
+import type { Attempt, CommandRequest, Limits, ScriptRequest } from "./attempt.js";
 
 const PAUSE_MS_MIN = 20;
 const PAUSE_MS_MAX = 500;
 
-export type Question<Answer> = (ScriptRequest | CommandRequest) & {
+/** A connection that can be asked; the real one is `RedisConnection`. */
+export interface Asked<Request> {
+  /** Where the server is, for messages. */
+  readonly place: string;
+  /** One attempt. */
+  run(request: Request, limits: Limits): Promise<Attempt>;
+}
+
+export type Question<Answer, Request = ScriptRequest | CommandRequest> = Request & {
   /** Whether it may write, so that a lost reply leaves the outcome unknown. */
   writes: boolean;
   /** Turns a reply into the answer, or throws what it means. */
@@ -25,9 +32,9 @@ export type Question<Answer> = (ScriptRequest | CommandRequest) & {
  *   the signal ended the wait or a later attempt was refused, which is then the cause
  * @throws the signal's reason, when it came before anything was sent
  */
-export async function ask<Answer>(
-  connection: RedisConnection,
-  question: Question<Answer>,
+export async function ask<Answer, Request = ScriptRequest | CommandRequest>(
+  connection: Asked<Request>,
+  question: Question<Answer, Request>,
   limits: Limits,
 ): Promise<Answer> {
   const { deadline, signal } = limits;
@@ -54,17 +61,17 @@ export async function ask<Answer>(
   }
 }
 
-function unreachable(connection: RedisConnection, cause: Error): SinkUnreachableError {
+function unreachable({ place }: { place: string }, cause: Error): SinkUnreachableError {
   return new SinkUnreachableError(
-    `Redis at ${connection.place} could not be reached in time: ${cause.message}`,
+    `Redis at ${place} could not be reached in time: ${cause.message}`,
     { cause },
   );
 }
 
-function unknownOutcome(connection: RedisConnection, cause: unknown): SinkOutcomeUnknownError {
+function unknownOutcome({ place }: { place: string }, cause: unknown): SinkOutcomeUnknownError {
   const reason = cause instanceof Error ? cause.message : String(cause);
   return new SinkOutcomeUnknownError(
-    `a write was sent to Redis at ${connection.place} and its reply was lost; ` +
+    `a write was sent to Redis at ${place} and its reply was lost; ` +
       `it may have happened, or may still happen: ${reason}`,
     { cause },
   );

@@ -8,8 +8,15 @@ import { isServerAnswer } from "./request-error.js";
 /** While somebody needs it, the server is asked this many times within one session timeout. */
 const QUESTIONS_PER_TIMEOUT = 6;
 
+/** A point in monotonic time that is kept somewhere; -Infinity when it has not come yet. */
+export interface Moment {
+  atMs: number;
+}
+
 export interface ConfirmationOptions {
   clock: Clock;
+  /** Where the start of the last confirmed exchange is kept. */
+  moment: Moment;
   /** The negotiated session timeout, in milliseconds. */
   timeoutMs: () => number;
   /** Asks the server something; undefined while it cannot be asked. */
@@ -18,8 +25,7 @@ export interface ConfirmationOptions {
 
 export class Confirmation {
   readonly #options: ConfirmationOptions;
-  #lastAtMs = Number.NEGATIVE_INFINITY;
-  #keepers = 0;
+  #kept = false;
   #cancel = () => {};
   #asking = false;
   #ended = false;
@@ -28,16 +34,12 @@ export class Confirmation {
     this.#options = options;
   }
 
-  /** Monotonic time at which the last exchange that the server confirmed was started. */
-  get lastAtMs(): number {
-    return this.#lastAtMs;
-  }
-
   /** Follows a request, and notes its start as confirmed when the server turns out to have taken part. */
   async follow<T>(request: Promise<T>): Promise<T> {
-    const startedAtMs = this.#options.clock.nowMs();
+    const { clock, moment } = this.#options;
+    const startedAtMs = clock.nowMs();
     const confirm = () => {
-      this.#lastAtMs = Math.max(this.#lastAtMs, startedAtMs);
+      if (!this.#ended) moment.atMs = Math.max(moment.atMs, startedAtMs);
     };
     try {
       const value = await request;
@@ -49,33 +51,28 @@ export class Confirmation {
     }
   }
 
-  /** Asks the server when nothing else has for a while, until the returned function is called. */
-  keep(): () => void {
-    this.#keepers += 1;
-    if (this.#keepers === 1) this.#schedule();
-    let kept = true;
-    return () => {
-      if (!kept) return;
-      kept = false;
-      this.#keepers -= 1;
-      if (this.#keepers === 0) this.#cancel();
-    };
+  /** Whether the server is to be asked when nothing else has been for a while. */
+  keep(kept: boolean): void {
+    if (kept === this.#kept) return;
+    this.#kept = kept;
+    if (kept) this.#schedule();
+    else this.#cancel();
   }
 
-  /** No more questions. */
+  /** No more questions, and nothing that is answered from now on counts. */
   end(): void {
     this.#ended = true;
     this.#cancel();
   }
 
   #schedule(): void {
-    const { clock, timeoutMs } = this.#options;
+    const { clock, moment, timeoutMs } = this.#options;
     const periodMs = timeoutMs() / QUESTIONS_PER_TIMEOUT;
-    const idleMs = clock.nowMs() - this.#lastAtMs;
+    const idleMs = clock.nowMs() - moment.atMs;
     // never in a tight loop, also when the last answer is long ago
     this.#cancel = clock.after(Math.max(periodMs - idleMs, periodMs / 4), () => {
-      if (this.#keepers === 0 || this.#ended) return;
-      if (clock.nowMs() - this.#lastAtMs >= periodMs * 0.9) this.#ask();
+      if (!this.#kept || this.#ended) return;
+      if (clock.nowMs() - moment.atMs >= periodMs * 0.9) this.#ask();
       this.#schedule();
     });
   }

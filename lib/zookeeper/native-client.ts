@@ -3,10 +3,12 @@
  * It knows requests and events of one native handle, and nothing of sessions' meaning.
  */
 import { NativeClientError } from "../errors.js";
+import type { Handle, HandleEvents, HandleRequest } from "./handle.js";
 import { requestError, ZK } from "./request-error.js";
+import type { CreateMode, Stat } from "./session-port.js";
 
 /** A znode's stat as the package gives it. */
-export interface NativeStat {
+interface NativeStat {
   czxid: number;
   ephemeralOwner: string;
   ctime: Date;
@@ -31,7 +33,7 @@ interface PackageClient {
 }
 
 /** Flags of a create (zookeeper.h). */
-export const CREATE_FLAGS = { persistent: 0, ephemeralSequential: 3, container: 4 } as const;
+const CREATE_FLAGS = { persistent: 0, ephemeralSequential: 3, container: 4 } as const;
 
 /** Any version: a delete that does not compare. */
 const ANY_VERSION = -1;
@@ -39,31 +41,21 @@ const ANY_VERSION = -1;
 /** The client's own log goes to standard output, where results belong: it is off. */
 const LOG_OFF = 0;
 
-/** What the native handle tells; `detail` is a path for watch events and a code for `close`. */
-export interface NativeEvents {
-  /** Connected, also after each reconnect. */
-  connected(): void;
-  /** The connection broke; the client looks for another server by itself. */
-  connecting(): void;
-  /** The handle is dead for good: expired, refused, or closed by us. */
-  closed(code: number): void;
-  /** A watch on the path has fired. */
-  watch(path: string): void;
-}
-
 /** One native handle. After {@link close} every call is answered with a SessionClosedError. */
-export class NativeClient {
+export class NativeClient implements Handle {
   readonly #client: PackageClient;
-  #started = false;
   #closed = false;
+  #closing: Promise<void> | undefined;
 
-  private constructor(client: PackageClient, events: NativeEvents) {
+  private constructor(client: PackageClient, events: HandleEvents) {
     this.#client = client;
-    client.on("connect", () => events.connected());
+    client.on("connect", () =>
+      events.connected({ sessionId: client.client_id, timeoutMs: client.timeout }),
+    );
     client.on("connecting", () => events.connecting());
-    client.on("close", (_client, code) => {
+    client.on("close", () => {
       this.#closed = true;
-      events.closed(Number(code));
+      events.closed();
     });
     for (const name of ["created", "deleted", "changed", "child", "notwatching"]) {
       client.on(name, (_client, path) => events.watch(String(path)));
@@ -71,11 +63,22 @@ export class NativeClient {
   }
 
   /**
-   * Loads the package and makes a handle that is not yet connected.
+   * Makes a handle that begins to connect.
    *
    * @throws NativeClientError when the package's native part was not built
    */
-  static async load(events: NativeEvents): Promise<NativeClient> {
+  static async open(
+    request: HandleRequest,
+    events: HandleEvents,
+  ): Promise<NativeClient | undefined> {
+    const handle = await NativeClient.load(events);
+    if (handle.#start(request)) return handle;
+    await handle.close(); // it is dead from the start, and yet holds memory
+    return undefined;
+  }
+
+  /** @internal A handle that is not started: every request on it fails. */
+  static async load(events: HandleEvents): Promise<NativeClient> {
     let Package: new (config: object) => unknown;
     try {
       ({ default: Package } = await import("zookeeper"));
@@ -88,55 +91,47 @@ export class NativeClient {
     return new NativeClient(new Package({}) as PackageClient, events);
   }
 
-  /** Begins to connect; false when the client cannot even start (no address could be used). */
-  start(connect: string, timeoutMs: number): boolean {
-    this.#client.init({ connect, timeout: timeoutMs, debug_level: LOG_OFF });
-    this.#started = this.#client.state !== 0;
-    return this.#started;
+  #start({ address, sessionTimeoutMs }: HandleRequest): boolean {
+    this.#client.init({ connect: address, timeout: sessionTimeoutMs, debug_level: LOG_OFF });
+    return this.#client.state !== 0;
   }
 
-  get sessionId(): string {
-    return this.#client.client_id;
-  }
-
-  /** The negotiated session timeout in milliseconds; meaningful once connected. */
-  get timeoutMs(): number {
-    return this.#client.timeout;
-  }
-
-  create(path: string, data: string, flags: number): Promise<string> {
+  create(path: string, data: string, mode: CreateMode): Promise<string> {
     return this.#request<[string], string>(
       "create",
       path,
-      (done) => this.#client.a_create(path, Buffer.from(data), flags, done),
+      (done) => this.#client.a_create(path, Buffer.from(data), CREATE_FLAGS[mode], done),
       (created) => created,
     );
   }
 
-  exists(path: string): Promise<NativeStat> {
-    return this.#request<[NativeStat], NativeStat>(
+  exists(path: string): Promise<Stat> {
+    return this.#request<[NativeStat], Stat>(
       "exists",
       path,
       (done) => this.#client.a_exists(path, false, done),
-      (stat) => stat,
+      statOf,
     );
   }
 
-  read(path: string, watch: boolean): Promise<{ data: string; stat: NativeStat }> {
-    return this.#request<[NativeStat, Buffer | null], { data: string; stat: NativeStat }>(
+  read(path: string, watch: boolean): Promise<{ data: string; stat: Stat }> {
+    return this.#request<[NativeStat, Buffer | null], { data: string; stat: Stat }>(
       "read",
       path,
       (done) => this.#client.a_get(path, watch, done),
-      (stat, data) => ({ data: data === null ? "" : Buffer.from(data).toString("utf8"), stat }),
+      (stat, data) => ({
+        data: data === null ? "" : Buffer.from(data).toString("utf8"),
+        stat: statOf(stat),
+      }),
     );
   }
 
-  list(path: string): Promise<{ children: string[]; stat: NativeStat }> {
-    return this.#request<[string[], NativeStat], { children: string[]; stat: NativeStat }>(
+  list(path: string): Promise<{ children: string[]; stat: Stat }> {
+    return this.#request<[string[], NativeStat], { children: string[]; stat: Stat }>(
       "list",
       path,
       (done) => this.#client.a_get_children2(path, false, done),
-      (children, stat) => ({ children, stat }),
+      (children, stat) => ({ children, stat: statOf(stat) }),
     );
   }
 
@@ -158,14 +153,18 @@ export class NativeClient {
     );
   }
 
-  /**
-   * Closes the handle and, where a server is connected, the session; answers after at most 1.5 seconds with a server
-   * that is frozen. Must not be called from inside a callback of this handle.
-   */
-  close(): void {
-    if (this.#closed || !this.#started) return;
-    this.#closed = true;
-    this.#client.close();
+  /** Answers after at most 1.5 seconds with a server that is frozen, and blocks this thread meanwhile. */
+  close(): Promise<void> {
+    this.#closing ??= new Promise((resolve) => {
+      const dead = this.#closed;
+      this.#closed = true;
+      // A fresh turn: the package's client must not be closed from inside one of its own callbacks.
+      setImmediate(() => {
+        if (!dead) this.#client.close();
+        resolve();
+      });
+    });
+    return this.#closing;
   }
 
   /** The package reports a failure in two ways: through the callback, and as the call's own return value. */
@@ -187,4 +186,8 @@ export class NativeClient {
       if (sent !== ZK.ok) reject(requestError(operation, path, sent, "refused by the client"));
     });
   }
+}
+
+function statOf({ czxid, ephemeralOwner, ctime }: NativeStat): Stat {
+  return { czxid, ephemeralOwner, createdAtMs: ctime.getTime() };
 }

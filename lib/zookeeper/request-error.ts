@@ -6,6 +6,7 @@ import {
   ConnectionLossError,
   NodeExistsError,
   NoNodeError,
+  NotEmptyError,
   SessionClosedError,
   SessionLostError,
   ZooKeeperDeniedError,
@@ -24,6 +25,7 @@ export const ZK = {
   noNode: -101,
   noAuth: -102,
   nodeExists: -110,
+  notEmpty: -111,
   sessionExpired: -112,
   authFailed: -115,
   closing: -116,
@@ -88,6 +90,8 @@ export function requestError(
       return new NoNodeError(`no such znode: ${what}`, operation, path, code);
     case ZK.nodeExists:
       return new NodeExistsError(`the znode exists already: ${what}`, operation, path, code);
+    case ZK.notEmpty:
+      return new NotEmptyError(`the znode has children: ${what}`, operation, path, code);
     case ZK.noAuth:
     case ZK.authFailed:
       return new ZooKeeperDeniedError(

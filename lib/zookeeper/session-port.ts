@@ -51,6 +51,8 @@ export interface Session {
    * nothing more; session events never come through here.
    */
   onWatch(path: string, listener: () => void): () => void;
+  /** Gives the session up: LOST from now on, and no more reconnects, which could keep it alive at the server. */
+  giveUp(): void;
   /** Keeps the session's last confirmed exchange recent while somebody needs it; gives a function that ends it. */
   keepConfirmed(): () => void;
 }

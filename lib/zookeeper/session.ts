@@ -1,113 +1,71 @@
 /**
- * One ZooKeeper session over one native handle: states, watches by path, and what the server last confirmed.
+ * One ZooKeeper session over one handle: states, watches by path, and what the server last confirmed.
  * It never becomes another session; after LOST or CLOSED a fresh one has to be opened.
  */
 import type { Clock } from "../clock.js";
-import { type Deadline, settleWithin, TIMED_OUT } from "../deadline.js";
-import {
-  ConfigurationError,
-  NoNodeError,
-  ZooKeeperRequestError,
-  ZooKeeperUnreachableError,
-} from "../errors.js";
-import { Confirmation } from "./confirmation.js";
-import { type ConnectString, formatConnectString } from "./connect-string.js";
-import { CREATE_FLAGS, NativeClient, type NativeStat } from "./native-client.js";
+import { SessionClosedError } from "../errors.js";
+import { EventQueue } from "./event-queue.js";
+import type { ConfirmedHandle, Granted, HandleEvents } from "./handle.js";
+import { ZK } from "./request-error.js";
 import type { CreateMode, Session, SessionState, Stat } from "./session-port.js";
 import { WatchListeners } from "./watch-listeners.js";
+import { Watchdog } from "./watchdog.js";
 
-export interface OpenSessionOptions {
-  servers: ConnectString;
-  /** What is asked for; the server may grant another. */
-  sessionTimeoutMs: number;
-  clock: Clock;
-  deadline: Deadline;
-  /** Gives up opening. */
-  signal: AbortSignal;
-}
-
-/**
- * Opens a session with a fresh native handle.
- *
- * @throws ZooKeeperUnreachableError when no server has answered before the deadline
- * @throws ConfigurationError when the chroot does not exist
- */
-export async function openSession(options: OpenSessionOptions): Promise<NativeSession> {
-  const session = await NativeSession.load(options.clock);
-  try {
-    await session.start(options);
-    return session;
-  } catch (error) {
-    await session.close();
-    throw error;
-  }
-}
-
-export class NativeSession implements Session {
+export class HandleSession implements Session {
   readonly clock: Clock;
-  #native!: NativeClient;
+  #handle: ConfirmedHandle | undefined;
+  #opening: Promise<ConfirmedHandle | undefined> = Promise.resolve(undefined);
   #state: SessionState = "SUSPENDED";
-  #id = "";
-  #negotiatedTimeoutMs = 0;
+  #granted: Granted = { sessionId: "", timeoutMs: 0 };
+  #keepers = 0;
+  #onFirstConnection = () => {};
+  #closing: Promise<void> | undefined;
+  readonly #events = new EventQueue();
   readonly #stateListeners = new Set<(state: SessionState) => void>();
   readonly #watchListeners = new WatchListeners();
-  #connected = deferred();
-  readonly #confirmation: Confirmation;
-  #closing: Promise<void> | undefined;
+  readonly #watchdog: Watchdog;
 
-  private constructor(clock: Clock) {
+  /** @internal Use `openSession`. */
+  constructor(clock: Clock) {
     this.clock = clock;
-    this.#confirmation = new Confirmation({
+    this.#watchdog = new Watchdog({
       clock,
-      timeoutMs: () => this.#negotiatedTimeoutMs,
-      // a sync goes to the leader and back, so its reply says more than that one follower still answers
-      ask: () => (this.#state === "CONNECTED" ? this.sync("/") : undefined),
+      timeoutMs: () => this.negotiatedTimeoutMs,
+      lastConfirmedAtMs: () => this.lastConfirmedAtMs,
+      ask: () => {
+        if (this.#state === "CONNECTED") this.sync("/").catch(() => {}); // silence is what counts
+      },
+      giveUp: () => this.giveUp(),
     });
   }
 
-  /** @internal Use {@link openSession}. */
-  static async load(clock: Clock): Promise<NativeSession> {
-    const session = new NativeSession(clock);
-    session.#native = await NativeClient.load({
-      connected: () => session.#onConnected(),
-      connecting: () => session.#moveTo("SUSPENDED"),
-      closed: () => session.#moveTo("LOST"),
-      watch: (path) => session.#onWatchFired(path),
-    });
-    return session;
+  /** What the handle is to tell this session. */
+  readonly handleEvents: HandleEvents = {
+    connected: (granted) => this.#onConnected(granted),
+    connecting: () => this.#moveTo("SUSPENDED"),
+    closed: () => this.giveUp(),
+    watch: (path) => this.#events.push(() => this.#watchListeners.of(path)),
+  };
+
+  /** Resolves with the first connection. */
+  readonly connected = new Promise<void>((resolve) => {
+    this.#onFirstConnection = resolve;
+  });
+
+  /** Takes the handle over when it is open. */
+  async use(opening: Promise<ConfirmedHandle | undefined>): Promise<ConfirmedHandle | undefined> {
+    this.#opening = opening;
+    this.#handle = await opening;
+    return this.#handle;
   }
 
-  /** @internal Use {@link openSession}. */
-  async start(options: OpenSessionOptions): Promise<void> {
-    const { servers, sessionTimeoutMs, deadline, signal } = options;
-    const address = formatConnectString(servers);
-    const unreachable = (why: string) =>
-      new ZooKeeperUnreachableError(
-        `no ZooKeeper server at ${address} ${why}: check the address, and that a server runs there`,
-      );
-    if (!this.#native.start(address, sessionTimeoutMs)) throw unreachable("could be used");
-    if ((await settleWithin(this.#connected.promise, deadline, signal)) === TIMED_OUT) {
-      throw unreachable("answered in time");
-    }
-    // The first exchange whose start we know; it also shows whether the chroot is there.
-    try {
-      if ((await settleWithin(this.#confirm(), deadline, signal)) === TIMED_OUT) {
-        throw unreachable("answered a first request in time");
-      }
-    } catch (error) {
-      if (error instanceof NoNodeError) {
-        throw new ConfigurationError(
-          `the chroot ${servers.chroot} of the ZooKeeper address does not exist: create it, or correct the address`,
-          { cause: error },
-        );
-      }
-      if (error instanceof ZooKeeperRequestError) throw unreachable("kept the connection");
-      throw error;
-    }
+  /** The session has been shown to work, and is watched over from now on. */
+  begin(): void {
+    this.#watchdog.start();
   }
 
   get id(): string {
-    return this.#id;
+    return this.#granted.sessionId;
   }
 
   get state(): SessionState {
@@ -115,33 +73,31 @@ export class NativeSession implements Session {
   }
 
   get negotiatedTimeoutMs(): number {
-    return this.#negotiatedTimeoutMs;
+    return this.#granted.timeoutMs;
   }
 
   get lastConfirmedAtMs(): number {
-    return this.#confirmation.lastAtMs;
+    return this.#handle?.lastConfirmedAtMs ?? Number.NEGATIVE_INFINITY;
   }
 
   create(path: string, data: string, mode: CreateMode): Promise<string> {
-    return this.#confirmation.follow(this.#native.create(path, data, CREATE_FLAGS[mode]));
+    return this.#ask("create", path, (handle) => handle.create(path, data, mode));
   }
 
-  async list(path: string): Promise<{ children: string[]; stat: Stat }> {
-    const { children, stat } = await this.#confirmation.follow(this.#native.list(path));
-    return { children, stat: statOf(stat) };
+  list(path: string): Promise<{ children: string[]; stat: Stat }> {
+    return this.#ask("list", path, (handle) => handle.list(path));
   }
 
-  async read(path: string, { watch } = { watch: false }): Promise<{ data: string; stat: Stat }> {
-    const { data, stat } = await this.#confirmation.follow(this.#native.read(path, watch));
-    return { data, stat: statOf(stat) };
+  read(path: string, { watch } = { watch: false }): Promise<{ data: string; stat: Stat }> {
+    return this.#ask("read", path, (handle) => handle.read(path, watch));
   }
 
   delete(path: string): Promise<void> {
-    return this.#confirmation.follow(this.#native.delete(path));
+    return this.#ask("delete", path, (handle) => handle.delete(path));
   }
 
   sync(path: string): Promise<void> {
-    return this.#confirmation.follow(this.#native.sync(path));
+    return this.#ask("sync", path, (handle) => handle.sync(path));
   }
 
   onState(listener: (state: SessionState) => void): () => void {
@@ -154,65 +110,63 @@ export class NativeSession implements Session {
   }
 
   keepConfirmed(): () => void {
-    return this.#confirmation.keep();
+    this.#keepers += 1;
+    if (this.#keepers === 1) this.#handle?.keepConfirmed(true);
+    let kept = true;
+    return () => {
+      if (!kept) return;
+      kept = false;
+      this.#keepers -= 1;
+      if (this.#keepers === 0) this.#handle?.keepConfirmed(false);
+    };
   }
 
-  /** Ends the session at the server where one is connected; safe to call again and from any callback. */
+  /** How many listen to states, and the paths that somebody watches. For tests. */
+  get listeners(): { states: number; paths: string[] } {
+    return { states: this.#stateListeners.size, paths: this.#watchListeners.paths };
+  }
+
+  giveUp(): void {
+    this.#moveTo("LOST");
+    void this.#end();
+  }
+
+  /** Ends the session at the server where one is connected; bounded, and safe to call again and from any callback. */
   close(): Promise<void> {
-    this.#closing ??= new Promise((resolve) => {
-      this.#confirmation.end();
-      this.#moveTo("CLOSED");
-      // A fresh turn: the native client must not be closed from inside one of its own callbacks.
-      setImmediate(() => {
-        this.#native.close();
-        resolve();
-      });
-    });
-    return this.#closing;
+    this.#moveTo("CLOSED");
+    return this.#end();
   }
 
-  #onConnected(): void {
-    const id = this.#native.sessionId;
-    if (this.#id !== "" && this.#id !== id) {
-      // A server that answers with another session: everything of the old one is dead.
-      this.#moveTo("LOST");
-      setImmediate(() => this.#native.close());
+  async #end(): Promise<void> {
+    this.#watchdog.end();
+    this.#closing ??= this.#opening.then((handle) => handle?.close());
+    await this.#closing.catch(() => {}); // it never opened, which whoever opened it has been told
+  }
+
+  #ask<T>(
+    operation: string,
+    path: string,
+    send: (handle: ConfirmedHandle) => Promise<T>,
+  ): Promise<T> {
+    const over = this.#state === "LOST" || this.#state === "CLOSED";
+    if (this.#handle !== undefined && !over) return send(this.#handle);
+    const message = `the ZooKeeper session is ${this.#state}: ${operation} ${path} was not sent`;
+    return Promise.reject(new SessionClosedError(message, operation, path, ZK.closing));
+  }
+
+  #onConnected(granted: Granted): void {
+    if (this.id !== "" && this.id !== granted.sessionId) {
+      this.giveUp(); // a server that answers with another session: everything of the old one is dead
       return;
     }
-    this.#id = id;
-    this.#negotiatedTimeoutMs = this.#native.timeoutMs;
-    this.#connected.resolve();
+    this.#granted = granted;
+    this.#onFirstConnection();
     this.#moveTo("CONNECTED");
-  }
-
-  #onWatchFired(path: string): void {
-    for (const listener of this.#watchListeners.of(path)) queueMicrotask(listener);
   }
 
   #moveTo(state: SessionState): void {
     if (this.#state === state || this.#state === "LOST" || this.#state === "CLOSED") return;
     this.#state = state;
-    if (state === "LOST") this.#confirmation.end();
-    for (const listener of [...this.#stateListeners]) queueMicrotask(() => listener(state));
+    this.#events.push(() => [...this.#stateListeners].map((tell) => () => tell(state)));
   }
-
-  async #confirm(): Promise<void> {
-    await this.#confirmation.follow(this.#native.exists("/"));
-  }
-}
-
-function statOf(stat: NativeStat): Stat {
-  return {
-    czxid: stat.czxid,
-    ephemeralOwner: stat.ephemeralOwner,
-    createdAtMs: stat.ctime.getTime(),
-  };
-}
-
-function deferred(): { promise: Promise<void>; resolve: () => void } {
-  let resolve = () => {};
-  const promise = new Promise<void>((done) => {
-    resolve = done;
-  });
-  return { promise, resolve };
 }

@@ -1,15 +1,20 @@
 /**
- * A ZooKeeper ensemble as a source of sessions: the living session, or a fresh one after a loss.
+ * A ZooKeeper ensemble as a source of sessions, which live on a thread of their own.
  */
 import { type Clock, systemClock } from "../clock.js";
-import { Deadline, settleWithin, TIMED_OUT } from "../deadline.js";
-import { OptionError, SessionClosedError, ZooKeeperUnreachableError } from "../errors.js";
+import { Deadline } from "../deadline.js";
+import { ConfigurationError, OptionError, ZooKeeperUnreachableError } from "../errors.js";
+import { confirming } from "./confirming-handle.js";
 import { type ConnectString, parseConnectString } from "./connect-string.js";
-import { ZK } from "./request-error.js";
+import type { OpenHandle } from "./handle.js";
+import { NativeClient } from "./native-client.js";
+import { openSession } from "./open-session.js";
 import { resolveServers } from "./resolve-servers.js";
-import { type NativeSession, openSession } from "./session.js";
+import type { HandleSession } from "./session.js";
+import { SessionPool } from "./session-pool.js";
 import type { Session, SessionSource } from "./session-port.js";
-import { untilState } from "./until-state.js";
+import { ClientThread } from "./thread/client-thread.js";
+import { threaded } from "./thread/threaded-handle.js";
 
 export interface ZooKeeperOptions {
   /** `host:port,host:port/chroot` */
@@ -18,81 +23,80 @@ export interface ZooKeeperOptions {
   sessionTimeoutMs?: number;
   /** How long to wait for a server's answer when a session is opened or has lost its connection. Default 5 000. */
   connectTimeoutMs?: number;
+  /**
+   * Where the session lives. `own` (default): on a thread that all sessions of the process share, so that work that
+   * keeps this thread busy does not cost the session. `caller`: on this thread, which must then never be busy for long;
+   * for processes whose main thread uses the npm package `zookeeper` itself, which works in one thread only.
+   */
+  thread?: "own" | "caller";
+  /**
+   * How long this thread may be busy, in milliseconds, before it counts as stuck and the session is given up. Default
+   * 180 000, three minutes. Without a meaning where the session lives on this thread.
+   */
+  stuckMs?: number;
   /** Told in plain words what is odd but no error. Default: nothing is told. */
   warn?: (message: string) => void;
-  clock?: Clock;
 }
 
 /** Longest session timeout the client can carry: 2^31 - 1 milliseconds. */
 const TIMEOUT_MS_MAX = 2_147_483_647;
 
+const STUCK_MS = 180_000;
+
 /** Never connects before the first request for a session. One session is shared by all who ask. */
 export class ZooKeeper implements SessionSource {
+  readonly clock: Clock = systemClock;
   readonly connectTimeoutMs: number;
   readonly #servers: ConnectString;
   readonly #sessionTimeoutMs: number;
-  readonly clock: Clock;
+  readonly #openHandle: OpenHandle;
   readonly #warn: (message: string) => void;
-  #current: Promise<NativeSession> | undefined;
-  readonly #closing = new AbortController();
+  readonly #sessions: SessionPool;
 
   /** @throws OptionError when an option cannot be used */
   constructor(options: ZooKeeperOptions) {
     this.#servers = parseConnectString(options.connect);
     this.#sessionTimeoutMs = checkTimeout("sessionTimeoutMs", options.sessionTimeoutMs ?? 10_000);
     this.connectTimeoutMs = checkTimeout("connectTimeoutMs", options.connectTimeoutMs ?? 5_000);
-    this.clock = options.clock ?? systemClock;
+    this.#openHandle = this.#chooseThread(options);
     this.#warn = options.warn ?? (() => {});
+    this.#sessions = new SessionPool({
+      clock: this.clock,
+      connectTimeoutMs: this.connectTimeoutMs,
+      open: (signal) => this.#open(signal),
+      unreachable: () => this.#unreachable(),
+    });
   }
 
-  async session(deadline: Deadline, signal?: AbortSignal): Promise<Session> {
-    const bounded = deadline.atMost(this.connectTimeoutMs);
-    for (;;) {
-      signal?.throwIfAborted();
-      this.#closing.signal.throwIfAborted();
-      const opening = this.#open();
-      const session = await settleWithin(opening, bounded, signal);
-      if (session === TIMED_OUT) throw this.#unreachable();
-      const state = await untilState(session, (s) => s !== "SUSPENDED", bounded, signal);
-      if (state === TIMED_OUT) throw this.#unreachable();
-      if (state === "CONNECTED") return session;
-      if (this.#current === opening) this.#current = undefined; // lost: a fresh one is opened
-    }
+  session(deadline: Deadline, signal?: AbortSignal): Promise<Session> {
+    return this.#sessions.session(deadline, signal);
   }
 
   /** Closes the session, if there is one; safe to call again. */
-  async close(): Promise<void> {
-    this.#closing.abort(
-      new SessionClosedError("this ZooKeeper was closed", "connect", "/", ZK.closing),
-    );
-    const session = await this.#current?.catch(() => undefined); // it never opened: nothing to close
-    await session?.close();
+  close(): Promise<void> {
+    return this.#sessions.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
 
-  /** One opening at a time, shared by all who wait; a failed one is forgotten. */
-  #open(): Promise<NativeSession> {
-    if (this.#current === undefined) {
-      const opening = this.#openFresh();
-      this.#current = opening;
-      opening.catch(() => {
-        if (this.#current === opening) this.#current = undefined;
-      });
-    }
-    return this.#current;
+  #chooseThread({ thread = "own", stuckMs = STUCK_MS }: ZooKeeperOptions): OpenHandle {
+    checkTimeout("stuckMs", stuckMs);
+    if (thread === "own") return threaded({ stuckMs });
+    if (thread === "caller") return onThisThread;
+    throw new OptionError(`thread must be "own" or "caller"; it is ${JSON.stringify(thread)}`);
   }
 
-  async #openFresh(): Promise<NativeSession> {
+  async #open(signal: AbortSignal): Promise<HandleSession> {
     const deadline = Deadline.after(this.connectTimeoutMs, this.clock);
     const session = await openSession({
       servers: await resolveServers(this.#servers, deadline),
       sessionTimeoutMs: this.#sessionTimeoutMs,
+      openHandle: this.#openHandle,
       clock: this.clock,
       deadline,
-      signal: this.#closing.signal,
+      signal,
     });
     if (session.negotiatedTimeoutMs !== this.#sessionTimeoutMs) {
       this.#warn(
@@ -111,6 +115,17 @@ export class ZooKeeper implements SessionSource {
     );
   }
 }
+
+const onCaller = confirming(NativeClient.open, { clock: systemClock });
+
+const onThisThread: OpenHandle = async (request, events) => {
+  if (ClientThread.exists) {
+    throw new ConfigurationError(
+      'sessions of this process live on a thread of their own already: give `thread: "caller"` to every ZooKeeper',
+    );
+  }
+  return onCaller(request, events);
+};
 
 function checkTimeout(name: string, value: number): number {
   if (!Number.isInteger(value) || value < 1 || value > TIMEOUT_MS_MAX) {

@@ -2,23 +2,22 @@
  * One attempt to claim: one contender, from its entry into the queue to its grant or its removal.
  * A grant needs our own znode and no lower sequence, both from one listing; every other way out removes the contender.
  */
-import { Deadline, settleWithin, TIMED_OUT } from "../../lib/deadline.js";
+import { Deadline, settleWithin } from "../../lib/deadline.js";
 import {
   ConnectionLossError,
   NoNodeError,
-  SequenceExhaustedError,
   SessionClosedError,
   SessionLostError,
-  ZooKeeperUnreachableError,
 } from "../../lib/errors.js";
 import { generationFromCzxid, isExhausted, makeToken } from "../../lib/token.js";
 import { positionOf, readQueue } from "../../lib/zookeeper/queue-order.js";
-import type { Session } from "../../lib/zookeeper/session-port.js";
-import { untilState } from "../../lib/zookeeper/until-state.js";
 import type { ContenderName } from "../../lib/zookeeper/znode-name.js";
-import type { ClaimAnswer, ClaimOptions } from "./claim-options.js";
+import { type Attempt, unreachable, untilUsable, withinAnswer } from "./attempt-context.js";
+import type { ClaimAnswer } from "./claim-options.js";
+import type { Claim } from "./claim-port.js";
 import { Contender, type Listing } from "./contender.js";
-import { type Claim, HeldClaim } from "./held-claim.js";
+import { exhausted, isNearEnd, nearEnd } from "./counter-end.js";
+import { HeldClaim } from "./held-claim.js";
 import { holderRecord } from "./holder.js";
 import { makeClaimPath } from "./parents.js";
 import { waitForPredecessor } from "./predecessor.js";
@@ -26,22 +25,17 @@ import { waitForPredecessor } from "./predecessor.js";
 /** Why an attempt ended without an answer: its session or its znode is gone, and a new attempt is due. */
 export type Again = "again";
 
+/** Our number was too near the end of the counter of the path that this transaction made; our contender has left. */
+export interface NearEnd {
+  outcome: "near the end";
+  czxid: number;
+}
+
 /** Time for the removal of our contender before we answer; after it, the removal goes on in the background. */
 const REMOVAL_MS = 2_000;
 
-export interface Attempt {
-  session: Session;
-  path: string;
-  options: ClaimOptions;
-  /** End of the wait in the queue. */
-  queue: Deadline;
-  /** End of the wait for ZooKeeper. */
-  answer: Deadline;
-  warn: (message: string) => void;
-}
-
 /** One contender, from its entry to its grant or its removal. */
-export async function attempt(context: Attempt): Promise<ClaimAnswer | Again> {
+export async function attempt(context: Attempt): Promise<ClaimAnswer | Again | NearEnd> {
   const { session, path } = context;
   const contender = new Contender(session, path, context.options.uuid?.());
   let granted = false;
@@ -71,21 +65,30 @@ async function takeTurn(
   context: Attempt,
   contender: Contender,
   listing: Listing,
-): Promise<ClaimAnswer | Again | "wait"> {
-  const { session, path, options, queue, warn } = context;
+): Promise<ClaimAnswer | Again | NearEnd | "wait"> {
+  const { session, path, options, queue, warn, renewable } = context;
   const { contenders, foreign } = readQueue(listing.children);
   if (foreign.length > 0) warn(`${path} has children that are no contenders: ${foreign[0]}`);
   const position = positionOf({ contenders, foreign }, contender.name ?? "");
   if (position.kind === "missing") return "again";
-  if (isExhausted(position.own.sequence)) throw exhausted(path, position.own.sequence);
+  const { sequence } = position.own;
+  if (isNearEnd(sequence)) {
+    const canEmpty = renewable && foreign.length === 0;
+    if (canEmpty) return { outcome: "near the end", czxid: listing.stat.czxid };
+    if (isExhausted(sequence)) throw exhausted(path, sequence);
+    warn(nearEnd(path, sequence));
+  }
   if (position.kind === "first") {
     if (session.state === "LOST") return "again"; // lost while the listing was on its way
     options.signal?.throwIfAborted();
     return { outcome: "granted", claim: grant(context, contender, { own: position.own, listing }) };
   }
+  const { ahead } = position;
+  const holder = contenders[0]?.name ?? "";
+  context.tellPosition({ ahead, holder });
   if (queue.passed) {
     if (session.state !== "CONNECTED") throw unreachable(context);
-    return { outcome: "busy", holder: contenders[0]?.name ?? "", ahead: position.ahead };
+    return { outcome: "busy", holder, ahead };
   }
   const predecessor = `${path}/${position.predecessor.name}`;
   try {
@@ -124,7 +127,7 @@ function grant(
 
 /** Enters the queue; makes the claim path when it is missing, as often as somebody removes it. */
 async function enter(context: Attempt, contender: Contender): Promise<Listing | undefined> {
-  const data = JSON.stringify(holderRecord(context.options.holder));
+  const data = JSON.stringify(holderRecord(context.options.holder, context.session.clock));
   for (;;) {
     try {
       const listing = await withinAnswer(context, contender.enter(data));
@@ -150,13 +153,6 @@ async function makePath(context: Attempt): Promise<void> {
   }
 }
 
-/** Waits while the connection is broken; afterwards a request is answered, if only by the session's end. */
-async function untilUsable(context: Attempt): Promise<void> {
-  const { session, options, answer } = context;
-  const state = await untilState(session, (s) => s !== "SUSPENDED", answer, options.signal);
-  if (state === TIMED_OUT) throw unreachable(context);
-}
-
 /** Lists again, through connection losses; undefined when our znode is not there and a new attempt is due. */
 async function look(context: Attempt, contender: Contender): Promise<Listing | undefined> {
   const { session, path } = context;
@@ -180,23 +176,4 @@ async function leave({ session, warn }: Attempt, contender: Contender): Promise<
   } catch {
     // told by the warning above; the error that brought us here is the one that counts
   }
-}
-
-async function withinAnswer<T>(context: Attempt, request: Promise<T>): Promise<T> {
-  const result = await settleWithin(request, context.answer, context.options.signal);
-  if (result === TIMED_OUT) throw unreachable(context);
-  return result;
-}
-
-function unreachable({ path }: Attempt): ZooKeeperUnreachableError {
-  return new ZooKeeperUnreachableError(
-    `ZooKeeper did not answer in time while we were claiming ${path}: check that its servers run`,
-  );
-}
-
-function exhausted(path: string, sequence: number): SequenceExhaustedError {
-  return new SequenceExhaustedError(
-    `the counter of ${path} is at its end (${sequence}): let its contenders finish and delete the path; ` +
-      "it is made anew, and its tokens go on rising",
-  );
 }

@@ -5,7 +5,7 @@ import { OptionError } from "../../lib/errors.js";
 import { checkJobId } from "../../lib/job-id.js";
 import { ERA_MAX } from "../../lib/token.js";
 import type { SessionSource } from "../../lib/zookeeper/session-port.js";
-import type { Claim } from "./held-claim.js";
+import type { Claim } from "./claim-port.js";
 
 export interface ClaimOptions {
   zookeeper: SessionSource;
@@ -30,8 +30,17 @@ export interface ClaimOptions {
   /** Who we are, for people who look; written into the znode. Default `host:pid`. */
   holder?: string;
   warn?: (message: string) => void;
+  /** Told where we stand in the queue: when that is first known, and whenever it has changed. */
+  onPosition?: (position: QueuePosition) => void;
   /** Where the uuid in a contender's name comes from. Default: the system's randomness. */
   uuid?: () => string;
+}
+
+export interface QueuePosition {
+  /** Contenders ahead of ours. */
+  ahead: number;
+  /** Name of the first contender's znode. */
+  holder: string;
 }
 
 export type ClaimAnswer =

@@ -3,61 +3,20 @@
  * The signal is courtesy, it saves work; what keeps an old result out is the fence at the sink.
  */
 import { Deadline, settleWithin } from "../../lib/deadline.js";
-import {
-  ClaimLostError,
-  ConfigurationError,
-  type LossReason,
-  NoNodeError,
-} from "../../lib/errors.js";
+import { ClaimLostError, type LossReason, NoNodeError, OptionError } from "../../lib/errors.js";
 import type { FencingToken } from "../../lib/token.js";
 import type { Session, SessionState } from "../../lib/zookeeper/session-port.js";
+import type { Claim, ReleaseAnswer } from "./claim-port.js";
 import type { Contender } from "./contender.js";
+import { Countdown } from "./countdown.js";
+import { makeWay } from "./make-way.js";
+import { defaultStopGraceMs } from "./stop-grace.js";
 
-/** Default share of the session timeout that is left to stop the work in. */
-const STOP_GRACE_SHARE = 0.15;
-
-/** Share of the session timeout kept back for clocks that tick apart and timers that fire late. */
-const MARGIN_SHARE = 0.1;
-
-/**
- * Largest share of the session timeout that may be given to stopping: the server is asked six times within a timeout,
- * and one lost answer must not end a claim.
- */
-const STOP_GRACE_SHARE_MAX = 0.5;
+/** Default share of the session timeout that is left when the time counts as running out. */
+const RUNNING_OUT_SHARE = 0.3;
 
 /** How long the release of a claim that is lost waits for the removal of its znode. */
 const LOST_RELEASE_MS = 500;
-
-/**
- * `released`: the claim was ours until we gave it up. `lost`: it had been lost before. `pending`: it was ours, and that
- * its znode is gone could not be confirmed; the removal goes on until it succeeds or the session ends.
- */
-export type ReleaseAnswer = "released" | "lost" | "pending";
-
-/** A claim, held until it is released or lost. It never becomes valid again after either. */
-export interface Claim extends AsyncDisposable {
-  readonly job: string;
-  readonly token: FencingToken;
-  /** Full path of the znode that holds the claim. */
-  readonly path: string;
-  /** Aborts with a {@link ClaimLostError} when the claim is lost, or the local deadline has passed. */
-  readonly signal: AbortSignal;
-  /** The session timeout that the server granted, in milliseconds. */
-  readonly negotiatedTimeoutMs: number;
-  /**
-   * How long the holder may take to stop its work after the local deadline has passed, in milliseconds: the server
-   * cannot hand the job on before that.
-   */
-  readonly stopGraceMs: number;
-  /** Milliseconds until the local deadline; 0 when the claim is lost or released. */
-  remainingMs(): number;
-  /**
-   * Gives the claim up. Repeats through connection losses; when it cannot be confirmed within `timeoutMs` (default:
-   * the negotiated session timeout, or half a second for a claim that is lost) it goes on in the background and
-   * answers what is known.
-   */
-  release(options?: { timeoutMs?: number }): Promise<ReleaseAnswer>;
-}
 
 export interface HeldClaimOptions {
   contender: Contender;
@@ -71,19 +30,6 @@ export interface HeldClaimOptions {
   warn: (message: string) => void;
 }
 
-/**
- * @throws ConfigurationError when the session timeout that was granted is too short for this grace
- */
-export function checkStopGrace(stopGraceMs: number | undefined, negotiatedTimeoutMs: number): void {
-  const mostMs = negotiatedTimeoutMs * STOP_GRACE_SHARE_MAX;
-  if (stopGraceMs !== undefined && !(stopGraceMs >= 0 && stopGraceMs <= mostMs)) {
-    throw new ConfigurationError(
-      `a stop grace of ${stopGraceMs} ms does not fit into the session timeout of ${negotiatedTimeoutMs} ms: ` +
-        `use at most ${Math.floor(mostMs)} ms, or ask for a longer session timeout`,
-    );
-  }
-}
-
 export class HeldClaim implements Claim {
   readonly job: string;
   readonly token: FencingToken;
@@ -95,8 +41,11 @@ export class HeldClaim implements Claim {
   readonly #warn: (message: string) => void;
   readonly #lost = new AbortController();
   readonly #stops: (() => void)[] = [];
-  #cancelDeadline = () => {};
+  readonly #countdown: Countdown;
   #ended = false;
+  #cancelMakingWay = () => {};
+  /** A look at our own znode is under way; `again` when another one was asked for meanwhile. */
+  #looking: "once" | "again" | undefined;
   #release: Promise<ReleaseAnswer> | undefined;
 
   constructor(options: HeldClaimOptions) {
@@ -105,16 +54,20 @@ export class HeldClaim implements Claim {
     this.path = options.path;
     this.#contender = options.contender;
     this.#session = options.contender.session;
-    this.stopGraceMs = options.stopGraceMs ?? this.negotiatedTimeoutMs * STOP_GRACE_SHARE;
+    this.stopGraceMs = options.stopGraceMs ?? defaultStopGraceMs(this.negotiatedTimeoutMs);
     this.#abortOnSuspended = options.abortOnSuspended;
     this.#warn = options.warn;
+    this.#countdown = new Countdown({
+      session: this.#session,
+      stopGraceMs: this.stopGraceMs,
+      onPassed: () => this.#lose("deadline"),
+    });
     this.#stops.push(
       this.#session.keepConfirmed(),
       this.#session.onState((state) => this.#onState(state)),
       this.#session.onWatch(this.path, () => this.#look()),
     );
     this.#onState(this.#session.state);
-    this.#armDeadline();
   }
 
   get signal(): AbortSignal {
@@ -126,8 +79,15 @@ export class HeldClaim implements Claim {
   }
 
   remainingMs(): number {
-    if (this.#ended) return 0;
-    return Math.max(0, this.#deadlineAtMs() - this.#session.clock.nowMs());
+    return this.#ended ? 0 : this.#countdown.remainingMs();
+  }
+
+  onRunningOut(
+    listener: (remainingMs: number) => void,
+    { beforeMs = this.negotiatedTimeoutMs * RUNNING_OUT_SHARE }: { beforeMs?: number } = {},
+  ): () => void {
+    if (!(beforeMs > 0)) throw new OptionError(`beforeMs must be above 0; it is ${beforeMs}`);
+    return this.#ended ? () => {} : this.#countdown.warn(beforeMs, listener);
   }
 
   release({ timeoutMs }: { timeoutMs?: number } = {}): Promise<ReleaseAnswer> {
@@ -144,6 +104,7 @@ export class HeldClaim implements Claim {
     if (!this.#ended && this.remainingMs() === 0) this.#lose("deadline");
     const lost = this.#lost.signal.aborted;
     this.#end();
+    this.#cancelMakingWay();
     const removal = this.#contender.remove();
     removal.catch((error) => {
       this.#warn(`the znode ${this.path} could not be removed, it goes with the session: ${error}`);
@@ -162,22 +123,6 @@ export class HeldClaim implements Claim {
     return removed === true ? "released" : "pending";
   }
 
-  /** The server keeps the session for its timeout after the last exchange; we are done, and stopped, before that. */
-  #deadlineAtMs(): number {
-    const { lastConfirmedAtMs } = this.#session;
-    const marginMs = this.negotiatedTimeoutMs * MARGIN_SHARE;
-    return lastConfirmedAtMs + this.negotiatedTimeoutMs - marginMs - this.stopGraceMs;
-  }
-
-  #armDeadline(): void {
-    const delayMs = this.#deadlineAtMs() - this.#session.clock.nowMs();
-    this.#cancelDeadline = this.#session.clock.after(Math.max(0, delayMs), () => {
-      if (this.#ended) return;
-      if (this.remainingMs() === 0) this.#lose("deadline");
-      else this.#armDeadline();
-    });
-  }
-
   #onState(state: SessionState): void {
     if (this.#ended) return;
     if (state === "LOST") this.#lose("expired");
@@ -186,29 +131,47 @@ export class HeldClaim implements Claim {
     else if (state === "CONNECTED") this.#look();
   }
 
-  /** Reads our own znode and leaves a watch on it: when a stranger has deleted it, the claim is lost. */
+  /**
+   * Reads our own znode and leaves a watch on it: when a stranger has deleted it, the claim is lost. One look at a time,
+   * however the connection comes and goes.
+   */
   #look(): void {
     if (this.#ended) return;
-    this.#session.read(this.path, { watch: true }).then(
-      ({ stat }) => {
-        if (stat.ephemeralOwner !== this.#session.id) this.#lose("deleted");
-      },
-      (error) => {
-        // any other fault says nothing about the znode; the next connection looks again, and the deadline runs on
-        if (error instanceof NoNodeError) this.#lose("deleted");
-      },
-    );
+    if (this.#looking !== undefined) {
+      this.#looking = "again";
+      return;
+    }
+    this.#looking = "once";
+    this.#session
+      .read(this.path, { watch: true })
+      .then(
+        ({ stat }) => {
+          if (stat.ephemeralOwner !== this.#session.id) this.#lose("deleted");
+        },
+        (error) => {
+          // any other fault says nothing about the znode; the next connection looks again, and the deadline runs on
+          if (error instanceof NoNodeError) this.#lose("deleted");
+        },
+      )
+      .finally(() => {
+        const again = this.#looking === "again" && this.#session.state === "CONNECTED";
+        this.#looking = undefined;
+        if (again) this.#look();
+      });
   }
 
   #lose(reason: LossReason): void {
     if (this.#ended) return;
     this.#end();
+    this.#cancelMakingWay = makeWay(this.#contender, {
+      ...{ reason, graceMs: this.stopGraceMs, warn: this.#warn },
+    });
     this.#lost.abort(new ClaimLostError(describe(reason, this.job, this.token.sequence), reason));
   }
 
   #end(): void {
     this.#ended = true;
-    this.#cancelDeadline();
+    this.#countdown.end();
     for (const stop of this.#stops.splice(0)) stop();
   }
 }

@@ -2,6 +2,7 @@
  * Who holds a claim, in words for people who look.
  */
 import { hostname } from "node:os";
+import type { Clock } from "../../lib/clock.js";
 
 /** `host:pid`, as written into znodes and fences. */
 export function defaultHolder(): string {
@@ -17,6 +18,7 @@ export interface HolderRecord {
   since: string;
 }
 
-export function holderRecord(holder: string = defaultHolder()): HolderRecord {
-  return { holder, host: hostname(), pid: process.pid, since: new Date().toISOString() };
+export function holderRecord(holder: string = defaultHolder(), clock: Clock): HolderRecord {
+  const since = new Date(clock.wallMs()).toISOString();
+  return { holder, host: hostname(), pid: process.pid, since };
 }

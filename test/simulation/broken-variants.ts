@@ -1,121 +1,224 @@
 /**
- * A gallery of faults put in on purpose, at the sink or between the recipe and its session. Goal: the checks are known
- * to be able to fail. A variant that survives is a hole in them.
+ * A gallery of faults put into the production code on purpose, each of which people have really made. Goal: the checks
+ * are known to be able to fail. A variant that survives is a hole in them.
  */
-import { ConnectionLossError } from "../../lib/errors.js";
-import type { Session } from "../../lib/zookeeper/session-port.js";
-import { parseContenderName } from "../../lib/zookeeper/znode-name.js";
-import type { ScheduleOptions } from "./schedule.js";
-import type { Distort } from "./simulated-source.js";
+import type { Mutation } from "./mutated-build.js";
 
 export interface BrokenVariant {
   name: string;
-  options: Omit<ScheduleOptions, "seed">;
-  /** What the violation that it must cause says. */
+  mutations: Mutation[];
+  /** What one of the violations that it must cause says. */
   violates: RegExp;
+  /** It is caught by one of so many seeds, from 1 on. */
+  withinSeeds: number;
 }
 
-const OVERWRITTEN = /lies on top of/;
-const TWO_HOLDERS = /while . had not been told/;
-const LEFT = /contenders are left/;
-const NO_END = /last round|not everybody/;
+const BLOCKED = /not everybody got the job|are left|no last round/;
+const TOO_EARLY = /although .* was before it|had not been told/;
+const TOLD_LATE = /had not been told/;
+const OVERWRITTEN = /lies on top of|came after the work/;
+const TWICE = /granted twice|was granted after/;
+const TOO_MANY = /made \d+ contenders/;
+const HERD = /woke \d+ waiters/;
 
-/** A session with some of its members replaced. */
-function replacing(members: (session: Session) => Partial<Session>): Distort {
-  return (session) => {
-    const replaced = members(session);
-    return new Proxy(session, {
-      get(target, name) {
-        const own = Reflect.get(replaced, name);
-        if (own !== undefined) return own;
-        const value = Reflect.get(target, name);
-        return typeof value === "function" ? value.bind(target) : value;
-      },
-    });
-  };
+/** A fault of one piece of text. */
+function variant(
+  name: string,
+  {
+    violates,
+    withinSeeds = 200,
+    ...mutation
+  }: Mutation & Partial<BrokenVariant> & { violates: RegExp },
+): BrokenVariant {
+  return { name, mutations: [mutation], violates, withinSeeds };
 }
 
-/** Contenders without those that come before the first one by the order of names as text. */
-function sortedAsText(children: string[]): string[] {
-  const names = children.filter((name) => parseContenderName(name) !== undefined).sort();
-  return names.slice(-1);
-}
+const CONTENDER = "recipes/claim/contender";
+const ATTEMPT = "recipes/claim/attempt";
+const HELD = "recipes/claim/held-claim";
+const PREDECESSOR = "recipes/claim/predecessor";
+const FENCED_RUN = "recipes/fenced-run";
+const SESSION = "lib/zookeeper/session";
+const NAMES = "lib/zookeeper/znode-name";
+const ORDER = "lib/zookeeper/queue-order";
+const TOKEN = "lib/token";
 
 export const BROKEN_VARIANTS: BrokenVariant[] = [
-  {
-    name: "the sink does not compare",
-    options: { compares: "not at all" },
+  variant("a create whose reply was lost counts as not done: no uuid recovery", {
+    file: CONTENDER,
+    find: "children.filter((child) => child.startsWith(this.#prefix))",
+    put: "children.filter(() => false)",
+    violates: BLOCKED,
+  }),
+  variant("the recovery looks at a server that lags, without a sync", {
+    file: CONTENDER,
+    find: "await this.session.sync(this.claimPath);",
+    put: "",
+    violates: BLOCKED,
+    withinSeeds: 2_000,
+  }),
+  variant("another session's contender is adopted", {
+    file: CONTENDER,
+    find: "if ((await this.#ownerOf(path)) !== this.session.id)",
+    put: "if ((await this.#ownerOf(path)) === undefined)",
+    violates: /contender of another session/,
+    withinSeeds: 1_000,
+  }),
+  variant("any error of a look counts as not there, as `pathExists` has it", {
+    file: CONTENDER,
+    find: "if (error instanceof NoNodeError) return undefined; throw error;",
+    put: "return undefined;",
+    violates: BLOCKED,
+    withinSeeds: 3_000,
+  }),
+  variant("the delete is tried once", {
+    file: CONTENDER,
+    find: "if (!isPassing(error)) throw error;",
+    put: "return;",
+    violates: BLOCKED,
+  }),
+  variant("a wait that is cancelled leaves its contender behind", {
+    file: ATTEMPT,
+    find: "if (!granted) await leave(context, contender);",
+    put: "if (!granted && !context.options.signal?.aborted) await leave(context, contender);",
+    violates: BLOCKED,
+  }),
+  variant("a wake-up is taken for a grant, without a listing", {
+    file: ATTEMPT,
+    find: 'return "wait"; }',
+    put: 'return { outcome: "granted", claim: grant(context, contender, { own: position.own, listing }) }; }',
+    violates: TOO_EARLY,
+  }),
+  variant("a broken connection is a reason for a new contender", {
+    file: ATTEMPT,
+    find: "if (error instanceof NoNodeError) return undefined; if (!(error instanceof ConnectionLossError))",
+    put: "return undefined; if (true)",
+    violates: TOO_MANY,
+    withinSeeds: 1_000,
+  }),
+  variant("everybody watches the first contender", {
+    file: ATTEMPT,
+    find: "position.predecessor.name",
+    put: "contenders[0].name",
+    violates: HERD,
+  }),
+  variant("the parent is watched instead of the predecessor", {
+    file: ATTEMPT,
+    find: "path: predecessor,",
+    put: "path,",
+    violates: BLOCKED,
+  }),
+  variant("the predecessor is read and not watched", {
+    file: PREDECESSOR,
+    find: "session.read(path, { watch: true })",
+    put: "session.read(path, { watch: false })",
+    violates: BLOCKED,
+  }),
+  variant("the queue is ordered by the text of names", {
+    file: ORDER,
+    find: "a.sequence - b.sequence",
+    put: "(a.name < b.name ? -1 : 1)",
+    violates: TOO_EARLY,
+  }),
+  variant("a lower number is overlooked when it is the nearest", {
+    file: ORDER,
+    find: "sequence <= own.sequence",
+    put: "sequence < own.sequence - 1",
+    violates: TOO_EARLY,
+  }),
+  variant("the sign of a number is read from the dash that separates it", {
+    file: NAMES,
+    find: '}-lock-` }, { form: "go',
+    put: '}-lock` }, { form: "go',
+    violates: /./,
+  }),
+  variant("the local deadline is counted from when the connection broke", {
+    file: HELD,
+    find: "const { lastConfirmedAtMs } = this.#session;",
+    put: `if (this.#session.state === "CONNECTED") this.brokeAtMs = this.#session.clock.nowMs();
+      const lastConfirmedAtMs = this.brokeAtMs ?? this.#session.lastConfirmedAtMs;`,
+    violates: TOLD_LATE,
+  }),
+  variant("the timeout that was asked for is used instead of the negotiated one", {
+    file: SESSION,
+    find: "this.#granted = granted;",
+    put: "this.#granted = { ...granted, timeoutMs: 30_000 };",
+    violates: TOLD_LATE,
+  }),
+  variant("the local deadline has no margin", {
+    file: HELD,
+    find: "- marginMs - this.stopGraceMs",
+    put: "",
+    violates: TOLD_LATE,
+  }),
+  variant("the claim has no local deadline, and learns of its end from the server", {
+    file: HELD,
+    find: 'if (this.remainingMs() === 0) this.#lose("deadline"); else this.#armDeadline();',
+    put: "",
+    violates: TOLD_LATE,
+  }),
+  variant("an exchange counts from its reply instead of from its start", {
+    file: "lib/zookeeper/confirmation",
+    find: "moment.atMs = Math.max(moment.atMs, startedAtMs)",
+    put: "moment.atMs = clock.nowMs()",
+    violates: TOLD_LATE,
+    withinSeeds: 3_000,
+  }),
+  variant("a session that is gone counts as one whose connection is broken", {
+    file: SESSION,
+    find: "closed: () => this.#lose(),",
+    put: 'closed: () => this.#moveTo("SUSPENDED"),',
+    violates: BLOCKED,
+  }),
+  variant("a server that answers with another session is taken for the old one", {
+    file: SESSION,
+    find: 'if (this.id !== "" && this.id !== granted.sessionId)',
+    put: "if (false)",
+    violates: /./,
+    withinSeeds: 1_000,
+  }),
+  variant("nobody watches a client that reports and hears nothing", {
+    file: SESSION,
+    find: "this.#watchdog.start();",
+    put: "",
+    violates: BLOCKED,
+  }),
+  variant("a session that was closed by its user goes on as before for those who wait", {
+    file: SESSION,
+    find: "if (this.#handle !== undefined && !over) return send(this.#handle);",
+    put: "if (over) return new Promise(() => {}); return send(this.#handle);",
+    violates: BLOCKED,
+  }),
+  variant("the fence is raised with the commit only", {
+    file: FENCED_RUN,
+    find: "const ended = result && (await raiseFence(held, result));",
+    put: "const ended = undefined;",
     violates: OVERWRITTEN,
-  },
-  {
-    name: "the check is before the write instead of with it",
-    options: { compares: "checks first, writes later" },
-    violates: OVERWRITTEN,
-  },
-  {
-    name: "a token equal to the fence is refused",
-    options: { compares: "newer only" },
-    violates: NO_END,
-  },
-  {
-    name: "the queue is ordered by the text of names",
-    options: {
-      distort: replacing((session) => ({
-        list: async (path) => {
-          const { children, stat } = await session.list(path);
-          return { children: sortedAsText(children), stat };
-        },
-      })),
-    },
-    violates: TWO_HOLDERS,
-  },
-  {
-    name: "the deadline never comes nearer, because every moment counts as confirmed",
-    options: {
-      distort: replacing((session) => ({
-        get lastConfirmedAtMs() {
-          return session.clock.nowMs();
-        },
-      })),
-    },
-    violates: TWO_HOLDERS,
-  },
-  {
-    name: "the timeout that was asked for is used instead of the negotiated one",
-    options: { distort: replacing(() => ({ negotiatedTimeoutMs: 60_000 })) },
-    violates: TWO_HOLDERS,
-  },
-  {
-    name: "a delete whose reply was lost counts as done",
-    options: {
-      distort: replacing((session) => ({
-        delete: async (path) => {
-          try {
-            await session.delete(path);
-          } catch (error) {
-            if (!(error instanceof ConnectionLossError)) throw error;
-          }
-        },
-      })),
-    },
-    violates: new RegExp(`${LEFT.source}|${NO_END.source}`),
-  },
-  {
-    name: "a create whose reply was lost counts as not done",
-    options: {
-      distort: replacing((session) => ({
-        // the recovery looks for a name that the server never saw
-        create: (path, data, mode) =>
-          session.create(mode === "ephemeralSequential" ? otherUuid(path) : path, data, mode),
-      })),
-    },
-    violates: new RegExp(`${LEFT.source}|${NO_END.source}`),
-  },
+    withinSeeds: 1_000,
+  }),
+  variant("a claim that was lost is silently claimed again, and its old result committed", {
+    file: FENCED_RUN,
+    find: "const lost = lossOf(claim); if (lost !== undefined)",
+    put: `let lost = lossOf(claim);
+      if (lost !== undefined) {
+        const again = await claimJob({ ...held.options, waitMs: 60_000 });
+        if (again.outcome === "granted") { held = { ...held, claim: again.claim }; lost = undefined; }
+      }
+      if (lost !== undefined)`,
+    violates: /was computed under/,
+    withinSeeds: 1_000,
+  }),
+  variant("the token is the bare number, without the age of its parent", {
+    file: ATTEMPT,
+    find: "generation: generationFromCzxid(listing.stat.czxid),",
+    put: "generation: 0n,",
+    violates: TWICE,
+  }),
+  variant("numbers at the end of the counter are granted", {
+    file: TOKEN,
+    find: "return sequence < 0 || sequence > SEQUENCE_MAX;",
+    put: "return false;",
+    violates: /./,
+    withinSeeds: 1_000,
+  }),
 ];
-
-/** The same path with the last two digits of the uuid exchanged. */
-function otherUuid(path: string): string {
-  return path.replace(/(.)(.)-lock-$/, (_all, a: string, b: string) =>
-    a === b ? `${a}${b === "0" ? "1" : "0"}-lock-` : `${b}${a}-lock-`,
-  );
-}

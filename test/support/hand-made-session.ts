@@ -62,6 +62,7 @@ export class HandMadeSession implements Session {
     this.deleted.push(path);
   }
 
+  giveUp(): void {}
   async sync(): Promise<void> {}
   onState = () => () => {};
   onWatch = () => () => {};

@@ -6,22 +6,46 @@ import { GenerationError, SequenceExhaustedError } from "../../lib/errors.js";
 import { claim } from "../../recipes/claim.js";
 import { HandMadeSession } from "../support/hand-made-session.js";
 
-const claimOn = (session: HandMadeSession) =>
-  claim({ zookeeper: { clock: session.clock, session: async () => session }, job: "job" });
+const claimOn = (session: HandMadeSession, options: { lockPath?: string } = {}) =>
+  claim({
+    zookeeper: { clock: session.clock, session: async () => session },
+    job: "job",
+    ...options,
+  });
 
 describe("the claim recipe", () => {
   it.each(["2147483647", "-2147483648", "-0000000001"])(
     "grants nothing at the end of the counter, and takes its contender away: %s",
     async (sequence) => {
       const session = new HandMadeSession(sequence);
-      await expect(claimOn(session)).rejects.toBeInstanceOf(SequenceExhaustedError);
+      const claimed = claimOn(session, { lockPath: "/locks/theirs" });
+      await expect(claimed).rejects.toBeInstanceOf(SequenceExhaustedError);
       expect([...session.nodes]).toEqual([]);
       expect(session.deleted).toHaveLength(1);
     },
   );
 
+  it.each(["2146435071", "2147483647", "-2147483648"])(
+    "deletes a path of its own whose counter is near the end, and is granted on the next one: %s",
+    async (sequence) => {
+      const session = new HandMadeSession([sequence, "0000000000"]);
+      const answer = await claimOn(session);
+      expect(answer).toMatchObject({ outcome: "granted", claim: { token: { sequence: 0 } } });
+      expect(session.deleted).toEqual([
+        expect.stringContaining(sequence),
+        "/fencekeeper/claims/job",
+      ]);
+    },
+  );
+
+  it("gives up on a path of its own that stays near the end however often it is deleted", async () => {
+    const session = new HandMadeSession("2147483647");
+    await expect(claimOn(session)).rejects.toBeInstanceOf(SequenceExhaustedError);
+    expect([...session.nodes]).toEqual([]);
+  });
+
   it("grants the last number before the end, read with the dash as what separates it", async () => {
-    const answer = await claimOn(new HandMadeSession("2147483646"));
+    const answer = await claimOn(new HandMadeSession("2147483646"), { lockPath: "/locks/theirs" });
     expect(answer).toMatchObject({
       outcome: "granted",
       claim: { token: { sequence: 2147483646 } },

@@ -55,6 +55,8 @@ class World implements ProcessSystem, Clock {
     return outcomes.every((outcome) => outcome === "refused") ? "refused" : "sent";
   }
 
+  wallMs = () => 0;
+
   nowMs(): number {
     return this.time;
   }

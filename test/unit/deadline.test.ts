@@ -8,6 +8,8 @@ class HandClock implements Clock {
   #nowMs = 0;
   #timers: { atMs: number; callback: () => void }[] = [];
 
+  wallMs = () => 0;
+
   nowMs(): number {
     return this.#nowMs;
   }

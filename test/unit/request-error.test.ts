@@ -3,6 +3,7 @@ import {
   ConnectionLossError,
   NodeExistsError,
   NoNodeError,
+  NotEmptyError,
   SessionClosedError,
   SessionLostError,
   ZooKeeperDeniedError,
@@ -22,6 +23,7 @@ describe("an error of the ZooKeeper client", () => {
     [-9, SessionClosedError, false],
     [-101, NoNodeError, true],
     [-110, NodeExistsError, true],
+    [-111, NotEmptyError, true],
     [-102, ZooKeeperDeniedError, true],
     [-115, ZooKeeperDeniedError, true],
     [-6, ZooKeeperUnsupportedError, true],
@@ -48,6 +50,8 @@ describe("an error of the ZooKeeper client", () => {
     });
     // never started: the native call answers ZINVALIDSTATE at once and its callback is not called
     await expect(client.read("/a", false)).rejects.toBeInstanceOf(SessionClosedError);
-    await expect(client.create("/a", "", 0)).rejects.toMatchObject({ zookeeperCode: -9 });
+    await expect(client.create("/a", "", "persistent")).rejects.toMatchObject({
+      zookeeperCode: -9,
+    });
   });
 });

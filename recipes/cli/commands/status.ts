@@ -6,7 +6,8 @@ import { systemClock } from "../../../lib/clock.js";
 import { Deadline } from "../../../lib/deadline.js";
 import { OptionError } from "../../../lib/errors.js";
 import type { FenceRecord } from "../../../lib/sink.js";
-import { type ContenderStatus, type JobStatus, readStatus } from "../../status.js";
+import type { ContenderStatus } from "../../contenders.js";
+import { type JobStatus, readStatus } from "../../status.js";
 import {
   addCommonOptions,
   type CommonFlags,

@@ -1,0 +1,84 @@
+/**
+ * Opens a session: a fresh handle, its first connection, and a first exchange, all before one deadline.
+ */
+import type { Clock } from "../clock.js";
+import { type Deadline, settleWithin, TIMED_OUT } from "../deadline.js";
+import {
+  ConfigurationError,
+  NoNodeError,
+  ZooKeeperRequestError,
+  ZooKeeperUnreachableError,
+} from "../errors.js";
+import { type ConnectString, formatConnectString } from "./connect-string.js";
+import type { OpenHandle } from "./handle.js";
+import { HandleSession } from "./session.js";
+
+export interface OpenSessionOptions {
+  servers: ConnectString;
+  /** What is asked for; the server may grant another. */
+  sessionTimeoutMs: number;
+  openHandle: OpenHandle;
+  clock: Clock;
+  deadline: Deadline;
+  /** Gives up opening. */
+  signal: AbortSignal;
+}
+
+/** Pause before a fresh handle is tried, in milliseconds. */
+const RETRY_MS = 50;
+
+/** The handle could not even begin. */
+class RefusedAtOnce extends ZooKeeperUnreachableError {}
+
+/**
+ * Opens a session with a fresh handle. A handle that begins with an address that the network refuses at once is dead;
+ * another one begins with another address, so they are tried until the deadline.
+ *
+ * @throws ZooKeeperUnreachableError when no server has answered before the deadline
+ * @throws ConfigurationError when the chroot does not exist
+ * @throws NativeClientError when the client's native part was not built
+ */
+export async function openSession(options: OpenSessionOptions): Promise<HandleSession> {
+  const { clock, deadline, signal } = options;
+  for (;;) {
+    const session = new HandleSession(clock);
+    try {
+      await begin(session, options);
+      return session;
+    } catch (error) {
+      await session.close();
+      if (!(error instanceof RefusedAtOnce) || deadline.passed) throw error;
+    }
+    await settleWithin(new Promise<never>(() => {}), deadline.atMost(RETRY_MS), signal);
+  }
+}
+
+async function begin(session: HandleSession, options: OpenSessionOptions): Promise<void> {
+  const { servers, sessionTimeoutMs, openHandle, deadline, signal } = options;
+  const address = formatConnectString(servers);
+  const unreachable = (why: string) =>
+    `no ZooKeeper server at ${address} ${why}: check the address, and that a server runs there`;
+  const inTime = async <T>(promise: Promise<T>, why: string): Promise<T> => {
+    const result = await settleWithin(promise, deadline, signal);
+    if (result === TIMED_OUT) throw new ZooKeeperUnreachableError(unreachable(why));
+    return result;
+  };
+  const opening = openHandle({ address, sessionTimeoutMs }, session.handleEvents);
+  const handle = await inTime(session.use(opening), "could be asked in time");
+  if (handle === undefined) throw new RefusedAtOnce(unreachable("could be used"));
+  await inTime(session.connected, "answered in time");
+  // The first exchange whose start we know; it also shows whether the chroot is there.
+  try {
+    await inTime(handle.exists("/"), "answered a first request in time");
+  } catch (error) {
+    if (error instanceof NoNodeError) {
+      throw new ConfigurationError(
+        `the chroot ${servers.chroot} of the ZooKeeper address does not exist: create it, or correct the address`,
+        { cause: error },
+      );
+    }
+    if (!(error instanceof ZooKeeperRequestError)) throw error;
+    throw new ZooKeeperUnreachableError(unreachable("kept the connection"), { cause: error });
+  }
+  session.begin();
+}

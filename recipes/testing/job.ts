@@ -1,0 +1,2 @@
+/** The job that a simulation is about. */
+export const JOB = "job";

@@ -1,0 +1,24 @@
+/**
+ * Entry point of a thread that runs simulations: takes portions of seeds until there is none left.
+ */
+import { parentPort } from "node:worker_threads";
+import { simulate } from "./simulate.js";
+
+/** What is told of one seed; its history can be had again. */
+export interface SeedResult {
+  seed: number;
+  violations: string[];
+}
+
+parentPort?.on("message", async (portion: { from: number; to: number } | undefined) => {
+  if (portion === undefined) {
+    parentPort?.close();
+    return;
+  }
+  const results: SeedResult[] = [];
+  for (let seed = portion.from; seed < portion.to; seed += 1) {
+    const { violations } = await simulate({ seed });
+    results.push({ seed, violations });
+  }
+  parentPort?.postMessage(results);
+});
