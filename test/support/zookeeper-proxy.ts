@@ -35,7 +35,10 @@ export class ZooKeeperProxy {
   readonly #held = new Set<Direction>();
   readonly #drops: { operation: string; dropped: () => void }[] = [];
 
-  private constructor(readonly targetPort: number) {
+  #targetPort: number;
+
+  private constructor(targetPort: number) {
+    this.#targetPort = targetPort;
     this.#server = createServer((client) => this.#accept(client));
   }
 
@@ -79,6 +82,11 @@ export class ZooKeeperProxy {
     for (const link of [...this.#links]) link.cut();
   }
 
+  /** Leads new connections to another port, as after a restart of the server; those that there are stay. */
+  pointAt(targetPort: number): void {
+    this.#targetPort = targetPort;
+  }
+
   /** The next such request reaches the server; its reply is dropped, the connection cut, and then this settles. */
   dropReplyOf(operation: string): Promise<void> {
     return new Promise((resolve) => this.#drops.push({ operation, dropped: resolve }));
@@ -90,7 +98,7 @@ export class ZooKeeperProxy {
   }
 
   #accept(client: Socket): void {
-    const link: Link = new Link(client, dial(this.targetPort, "127.0.0.1"), {
+    const link: Link = new Link(client, dial(this.#targetPort, "127.0.0.1"), {
       isHeld: (direction) => this.#held.has(direction),
       onRequest: (operation) => {
         if (operation !== "ping") this.requests.push(operation);
