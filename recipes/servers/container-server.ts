@@ -22,6 +22,8 @@ export interface ContainerPlan {
   command: string[] | undefined;
   /** A folder whose contents are copied in before it starts. */
   seed?: { from: string; to: string } | undefined;
+  /** A network that it joins, and the name by which the others there find it. */
+  network?: { name: string; alias: string } | undefined;
   answers(place: { host: string; port: number }): Promise<boolean>;
 }
 
@@ -50,7 +52,7 @@ export class ContainerServer implements Server {
     // Without its own clean-up process, testcontainers would leave containers behind when ours is killed.
     const guard = docker.cleansUp
       ? undefined
-      : await Guard.open({ containerLabel: `${LABEL}=${id}` });
+      : await Guard.open({ containerLabel: `${LABEL}=${id}`, network: plan.network?.name });
     try {
       const container = await startContainer(plan, { docker, id, context });
       const server = new ContainerServer(plan, docker, container, guard, context);
@@ -142,6 +144,9 @@ async function startContainer(
     .withLabels({ [LABEL]: id })
     .withStartupTimeout(context.startTimeoutMs);
   if (plan.command) container.withCommand(plan.command);
+  if (plan.network) {
+    container.withNetworkMode(plan.network.name).withNetworkAliases(plan.network.alias);
+  }
   if (plan.seed) {
     container.withCopyDirectoriesToContainer([{ source: plan.seed.from, target: plan.seed.to }]);
   }

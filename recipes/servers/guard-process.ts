@@ -3,7 +3,7 @@ import type { ChildProcess } from "node:child_process";
 
 /** What the guard is asked to do, one at a time. */
 export type GuardOrder =
-  | { do: "own"; folderPrefix?: string; containerLabel?: string }
+  | { do: "own"; folderPrefix?: string; containerLabel?: string; network?: string | undefined }
   | { do: "start"; command: string; argv0: string; args: string[]; log: string }
   | { do: "signal"; signal: NodeJS.Signals };
 
@@ -26,6 +26,7 @@ function guard(): void {
   const { closeSync, mkdtempSync, openSync, rmSync } = process.getBuiltinModule("node:fs");
   let folder: string | undefined;
   let containerLabel: string | undefined;
+  let network: string | undefined;
   let server: ChildProcess | undefined;
 
   const tell = (news: GuardNews) => {
@@ -52,6 +53,7 @@ function guard(): void {
     const ids = docker("ps", "-aq", "--filter", `label=${containerLabel}`) ?? ""; // none without the docker command
     const found = ids.split("\n").filter((id) => id !== "");
     if (found.length > 0) docker("rm", "-fv", ...found);
+    if (network) docker("network", "rm", network); // refused while others are in it: the last one succeeds
   };
   const removeAll = () => {
     // Files may still appear while the kernel takes the server apart.
@@ -77,7 +79,7 @@ function guard(): void {
     if (order.do === "start") return start(order);
     if (order.do === "signal") server?.kill(order.signal);
     else {
-      ({ containerLabel } = order);
+      ({ containerLabel, network } = order);
       // Made here, so that there is no moment in which the folder exists and nobody would remove it.
       if (order.folderPrefix) folder = mkdtempSync(order.folderPrefix);
     }

@@ -12,6 +12,8 @@ export interface GuardedThings {
   folderPrefix?: string;
   /** `name=value` of a label that only our containers have. */
   containerLabel?: string;
+  /** A network of these containers; the last one that leaves it removes it. */
+  network?: string | undefined;
 }
 
 export interface GuardedProgram {

@@ -1,6 +1,7 @@
 /**
  * A TCP proxy in front of a ZooKeeper server that understands frames: it counts requests, drops the reply of a chosen
- * one, cuts, and stalls without closing. A stall keeps both sockets and delivers what it held when it is healed.
+ * one, cuts, and stalls without closing. A stall keeps both sockets and delivers what it held when it is healed; that
+ * one side has closed its connection is held too, so that the other side finds out as late as in a real partition.
  *
  *   client --requests--> [hold?] --> server
  *   client <--[hold? drop?]-- replies -- server
@@ -61,15 +62,22 @@ export class ZooKeeperProxy {
     return this.#links.size;
   }
 
+  /** How many requests and replies are kept back. */
+  get held(): number {
+    let count = 0;
+    for (const link of this.#links) count += link.held;
+    return count;
+  }
+
   /** Keeps everything in the given directions (default: both) from now on, and the sockets open. */
   stall(...directions: Direction[]): void {
     for (const direction of directions.length > 0 ? directions : BOTH) this.#held.add(direction);
   }
 
-  /** Delivers what was held, and lets everything pass again. */
+  /** Delivers what was held, the ends of connections too, and lets everything pass again. */
   heal(): void {
     this.#held.clear();
-    this.deliver();
+    for (const link of this.#links) link.heal();
   }
 
   /** Delivers what was held, and goes on holding what comes. */
@@ -132,25 +140,42 @@ class Link {
   };
   readonly #waiting: Record<Direction, Frame[]> = { requests: [], replies: [] };
   readonly #operations = new Map<number, string>();
+  /** Its news travels in this direction and was held. */
+  #ended: Direction | undefined;
 
   constructor(
     readonly client: Socket,
     readonly server: Socket,
     readonly hooks: LinkHooks,
   ) {
-    client.on("data", (data) => this.#take("requests", data));
-    server.on("data", (data) => this.#take("replies", data));
-    for (const socket of [client, server]) {
-      socket.setNoDelay(true);
-      socket.on("error", () => {}); // a cut connection is what this proxy is for; "close" follows
-      socket.on("close", () => this.cut());
-    }
+    this.#carry(client, "requests");
+    this.#carry(server, "replies");
+  }
+
+  #carry(from: Socket, direction: Direction): void {
+    from.setNoDelay(true);
+    from.on("data", (data) => this.#take(direction, data));
+    from.on("error", () => {}); // a cut connection is what this proxy is for; "close" follows
+    from.on("close", () => {
+      if (this.hooks.isHeld(direction) && this.#ended === undefined) this.#ended = direction;
+      else this.cut();
+    });
+  }
+
+  heal(): void {
+    this.flush();
+    if (this.#ended === "requests") this.server.end();
+    if (this.#ended === "replies") this.client.end();
   }
 
   cut(): void {
     this.client.destroy();
     this.server.destroy();
     this.hooks.onClosed();
+  }
+
+  get held(): number {
+    return this.#waiting.requests.length + this.#waiting.replies.length;
   }
 
   flush(): void {
