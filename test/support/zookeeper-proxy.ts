@@ -26,14 +26,20 @@ const OPERATIONS: Record<number, string> = {
 /** xid of messages that answer no request: watch events and pings. */
 const PING_XID = -2;
 
+/** Last byte of the session id in the reply to a handshake, after length, version and timeout of four bytes each. */
+const SESSION_ID_END = 19;
+
 type Direction = "requests" | "replies";
 
 export class ZooKeeperProxy {
   /** Requests that passed on the way to the server, in order, without pings. */
   readonly requests: string[] = [];
+  /** Connections that were taken so far. */
+  accepted = 0;
   readonly #server: Server;
   readonly #links = new Set<Link>();
   readonly #held = new Set<Direction>();
+  #replacesSession = false;
   readonly #drops: { operation: string; dropped: () => void }[] = [];
 
   #targetPort: number;
@@ -100,6 +106,11 @@ export class ZooKeeperProxy {
     return new Promise((resolve) => this.#drops.push({ operation, dropped: resolve }));
   }
 
+  /** The next handshake is answered with another session than the one that was asked for. */
+  replaceNextSession(): void {
+    this.#replacesSession = true;
+  }
+
   async close(): Promise<void> {
     this.cut();
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));
@@ -117,9 +128,15 @@ export class ZooKeeperProxy {
         drop?.dropped();
         return drop !== undefined;
       },
+      replacesSession: () => {
+        const replaces = this.#replacesSession;
+        this.#replacesSession = false;
+        return replaces;
+      },
       onClosed: () => this.#links.delete(link),
     });
     this.#links.add(link);
+    this.accepted += 1;
   }
 }
 
@@ -129,6 +146,7 @@ interface LinkHooks {
   isHeld(direction: Direction): boolean;
   onRequest(operation: string): void;
   dropsReplyOf(operation: string): boolean;
+  replacesSession(): boolean;
   onClosed(): void;
 }
 
@@ -198,6 +216,8 @@ class Link {
       this.server.write(bytes);
       return;
     }
+    if (first && this.hooks.replacesSession())
+      bytes[SESSION_ID_END] = ~(bytes[SESSION_ID_END] ?? 0);
     const xid = first ? PING_XID : bytes.readInt32BE(4);
     const operation = this.#operations.get(xid);
     this.#operations.delete(xid);
