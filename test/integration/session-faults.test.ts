@@ -196,6 +196,14 @@ describe("a server that can be reached only later, or beside others that cannot"
     const zookeeper = open(`no-such-host.invalid:2181,${server.connect}`);
     await expect((await granted({ zookeeper })).release()).resolves.toBe("released");
   });
+
+  // The client begins anywhere in its list.
+  it("is found beside an address that the network refuses at once, whichever is tried first", async () => {
+    for (let round = 0; round < 8; round += 1) {
+      const zookeeper = open(`255.255.255.255:2181,${server.connect}`);
+      await expect((await granted({ zookeeper })).release()).resolves.toBe("released");
+    }
+  });
 });
 
 describe("a connection that falls silent in the middle of a session", () => {
@@ -209,6 +217,22 @@ describe("a connection that falls silent in the middle of a session", () => {
     proxy.heal();
     await (await granted({ zookeeper: through })).release();
     expect(await contenders()).toEqual([]);
+  });
+});
+
+describe("a claim that was lost by its deadline, in a session that lives on", () => {
+  it("makes way for the next contender, although its holder neither stops nor releases it", async () => {
+    const held = await granted({ zookeeper: through });
+    const session = await sessionOf(through);
+    const waiting = granted({ zookeeper: direct, waitMs: 4 * SESSION_MS });
+    await vi.waitFor(async () => expect(await contenders()).toHaveLength(2), WAIT);
+    proxy.stall();
+    await vi.waitFor(() => expect(held.signal.aborted).toBe(true), WAIT);
+    proxy.heal();
+    const next = await waiting;
+    expect(session.state).toBe("CONNECTED");
+    expect(compareTokens(next.token, held.token)).toBeGreaterThan(0);
+    await next.release();
   });
 });
 
