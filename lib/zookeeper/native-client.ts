@@ -72,7 +72,7 @@ export class NativeClient implements Handle {
     events: HandleEvents,
   ): Promise<NativeClient | undefined> {
     const handle = await NativeClient.load(events);
-    if (handle.#start(request)) return handle;
+    if (await handle.#start(request)) return handle;
     await handle.close(); // it is dead from the start, and yet holds memory
     return undefined;
   }
@@ -91,9 +91,17 @@ export class NativeClient implements Handle {
     return new NativeClient(new Package({}) as PackageClient, events);
   }
 
-  #start({ address, sessionTimeoutMs }: HandleRequest): boolean {
-    this.#client.init({ connect: address, timeout: sessionTimeoutMs, debug_level: LOG_OFF });
-    return this.#client.state !== 0;
+  /**
+   * In a turn of its own, and never from inside a callback of another handle: a handle that is being closed calls back
+   * while its socket is closed and still watched, and a new socket with the same number would crash the process.
+   */
+  #start({ address, sessionTimeoutMs }: HandleRequest): Promise<boolean> {
+    return new Promise((resolve) => {
+      setImmediate(() => {
+        this.#client.init({ connect: address, timeout: sessionTimeoutMs, debug_level: LOG_OFF });
+        resolve(this.#client.state !== 0);
+      });
+    });
   }
 
   create(path: string, data: string, mode: CreateMode): Promise<string> {

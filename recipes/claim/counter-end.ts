@@ -83,8 +83,8 @@ function lastOf({ contenders }: Queue): string | undefined {
 
 export function nearEnd(path: string, sequence: number): string {
   return (
-    `the counter of ${path} is near its end (${sequence} of ${SEQUENCE_MAX}), and the path cannot be made afresh by us: ` +
-    "let its contenders finish, and delete it with all its children"
+    `the counter of ${path} is near its end (${sequence} of ${SEQUENCE_MAX}), ` +
+    "and the path cannot be made afresh by us: let its contenders finish, and delete it with all its children"
   );
 }
 

@@ -132,8 +132,8 @@ export class HeldClaim implements Claim {
   }
 
   /**
-   * Reads our own znode and leaves a watch on it: when a stranger has deleted it, the claim is lost. One look at a time,
-   * however the connection comes and goes.
+   * Reads our own znode and leaves a watch on it: when a stranger has deleted it, the claim is lost. One look at a
+   * time, however the connection comes and goes.
    */
   #look(): void {
     if (this.#ended) return;

@@ -1,6 +1,6 @@
 /**
- * A handle that lives on one thread of a simulated process and is used from the other, as `lib/zookeeper/thread` does it
- * with real threads: orders and news are messages, and only the shared moments are seen at once.
+ * A handle that lives on one thread of a simulated process and is used from the other, as `lib/zookeeper/thread` does
+ * it with real threads: orders and news are messages, and only the shared moments are seen at once.
  */
 
 import type { Moment } from "../../lib/zookeeper/confirmation.js";

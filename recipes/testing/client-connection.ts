@@ -26,7 +26,7 @@ export interface ClientConnectionOptions {
 const FIRST_TRY_MS = [1, 20] as const;
 const NEXT_TRY_MS = [20, 400] as const;
 
-/** The client pings so often within a session timeout, and takes silence for this share of it for a broken connection. */
+/** The client pings so often within a session timeout; silence for this share of it is a broken connection. */
 const PINGS_PER_TIMEOUT = 3;
 const SILENCE_SHARE = 0.6;
 
@@ -39,7 +39,7 @@ export class ClientConnection {
   #current: Connection | undefined;
   #heardAtMs = 0;
   #seenZxid = 0;
-  #connects = 0;
+  #sessionCount = 0;
   #isClosed = false;
   #isWedged = false;
 
@@ -56,9 +56,9 @@ export class ClientConnection {
     return this.#current;
   }
 
-  /** How often it has connected. */
-  get connects(): number {
-    return this.#connects;
+  /** How many sessions it has had. */
+  get sessionCount(): number {
+    return this.#sessionCount;
   }
 
   get isClosed(): boolean {
@@ -140,7 +140,10 @@ export class ClientConnection {
       }
       this.#session = undefined;
     }
-    this.#session ??= ensemble.openSession(sessionTimeoutMs);
+    if (this.#session === undefined) {
+      this.#session = ensemble.openSession(sessionTimeoutMs);
+      this.#sessionCount += 1;
+    }
     const session = this.#session;
     for (const each of ensemble.servers) each.forgetWatchesOf(session.id);
     const connection: Connection = new Connection({
@@ -152,7 +155,6 @@ export class ClientConnection {
       onBroken: () => lane.receive(() => this.#broken(connection)),
     });
     this.#current = connection;
-    this.#connects += 1;
     connection.follows(session.connection);
     session.connection = connection;
     session.touchedAtMs = Math.max(session.touchedAtMs, lane.nowMs());

@@ -1,6 +1,6 @@
 /**
- * One connection between a simulated client and a simulated server. Messages of each direction arrive in their order, or
- * are held up on the way and arrive later, or are lost with the connection.
+ * One connection between a simulated client and a simulated server. Messages of each direction arrive in their order,
+ * or are held up on the way and arrive later, or are lost with the connection.
  */
 import type { Random } from "./random.js";
 import type { Scheduler } from "./scheduler.js";

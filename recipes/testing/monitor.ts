@@ -23,8 +23,8 @@ export interface Monitored {
   readonly living: readonly Worker[];
   /** Sessions that ended before their time by a fault. */
   readonly cutShort: ReadonlySet<string>;
-  /** How often processes of a name have connected. */
-  connectsOf(name: string): number;
+  /** How many contenders processes of a name had a reason to make, beyond one for each claim. */
+  reasonsToCreateOf(name: string): number;
   violated(what: string): void;
 }
 
@@ -150,7 +150,7 @@ export class Monitor implements EnsembleHooks, WorkerChecks {
   checkEnd(): void {
     this.#writes.checkEnd();
     if (this.#nearTheEnd) return;
-    const allowed = (name: string) => this.world.connectsOf(name) + this.#takenAway.size;
+    const allowed = (name: string) => this.world.reasonsToCreateOf(name) + this.#takenAway.size;
     for (const what of this.#counts.tooMany(allowed)) this.#violated(what);
   }
 

@@ -1,7 +1,7 @@
 /**
  * The counter of a parent znode: a signed 32-bit number, with what servers really do at its end. As seen on 3.8.0 and
- * 3.9.3 it stops at 2147483647 and gives that number again and again; creates that come at once run on into the negative
- * numbers, because each counts on from the one before it and what is stored never goes down.
+ * 3.9.3 it stops at 2147483647 and gives that number again and again; creates that come at once run on into the
+ * negative numbers, because each counts on from the one before it and what is stored never goes down.
  */
 
 /** So long after a create it counts as under way, in milliseconds, and the next one counts on from it. */

@@ -1,6 +1,6 @@
 /**
- * How a simulated server treats one request: in line with the session's others, a write and a sync by way of the leader,
- * a read from what the server itself has applied.
+ * How a simulated server treats one request: in line with the session's others, a write and a sync by way of the
+ * leader, a read from what the server itself has applied.
  */
 import { ZooKeeperRequestError } from "../../lib/errors.js";
 import { requestError, ZK } from "../../lib/zookeeper/request-error.js";

@@ -1,6 +1,6 @@
 /**
- * One simulation from a seed: workers that run the production recipes, faults, and the invariants that must hold whatever
- * happens. The same seed gives the same history to the byte.
+ * One simulation from a seed: workers that run the production recipes, faults, and the invariants that must hold
+ * whatever happens. The same seed gives the same history to the byte.
  */
 import { claimPath } from "../../lib/zookeeper/paths.js";
 import { FAULT_NAMES, FAULTS, type FaultName } from "./faults.js";

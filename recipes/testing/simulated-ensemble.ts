@@ -1,6 +1,6 @@
 /**
- * A simulated ZooKeeper ensemble: one order of transactions, sessions that the leader expires, and servers of which some
- * lag behind. What goes wrong on the way to it is the business of `simulated-handle.ts`.
+ * A simulated ZooKeeper ensemble: one order of transactions, sessions that the leader expires, and servers of which
+ * some lag behind. What goes wrong on the way to it is the business of `simulated-handle.ts`.
  */
 import type { CreateMode } from "../../lib/zookeeper/session-port.js";
 import type { Connection } from "./connection.js";

@@ -39,6 +39,7 @@ export class SimulatedHandle implements Handle {
   readonly #watched = new Set<string>();
   #loses: { what: "request" | "reply"; operation: string } | undefined;
   #twin: string | undefined;
+  #unknownCreates = 0;
 
   constructor(options: SimulatedHandleOptions) {
     const { ensemble, lane, link, random, request, events } = options;
@@ -69,9 +70,14 @@ export class SimulatedHandle implements Handle {
     return this.#client.session?.id;
   }
 
-  /** How often it has connected. */
-  get connects(): number {
-    return this.#client.connects;
+  /** How many sessions it has had. */
+  get sessionCount(): number {
+    return this.#client.sessionCount;
+  }
+
+  /** Creates of which it was not known what became of them. */
+  get unknownCreates(): number {
+    return this.#unknownCreates;
   }
 
   /** Requests that have not been answered. */
@@ -218,6 +224,7 @@ export class SimulatedHandle implements Handle {
 
   #failPending(code: number): void {
     for (const { reject, operation, path } of [...this.#pending]) {
+      if (operation === "create") this.#unknownCreates += 1;
       reject(requestError(operation, path, code, "simulated"));
     }
     this.#pending.clear();

@@ -53,9 +53,9 @@ export class SimulatedZooKeeper implements SessionSource {
     return this.handles.at(-1);
   }
 
-  /** How often its handles have connected. */
-  get connects(): number {
-    return this.handles.reduce((sum, { connects }) => sum + connects, 0);
+  /** Reasons to make another contender for a claim: a session that is gone, a create that was not answered. */
+  get reasonsToCreate(): number {
+    return this.handles.reduce((sum, each) => sum + each.sessionCount + each.unknownCreates, 0);
   }
 
   session(deadline: Deadline, signal?: AbortSignal): Promise<Session> {

@@ -17,7 +17,9 @@ const KEY = "key";
 /** Ranges in milliseconds. */
 type Range = readonly [min: number, max: number];
 const PAUSE_MS: Range = [1, 600];
-const WORK_MS: Range = [1, 3_000];
+const WORK_MS: Range = [1, 2_500];
+/** Longer than a session lasts without its server. */
+const LONG_WORK_MS: Range = [4_000, 10_000];
 const LAST_WORK_MS: Range = [1, 50];
 const WAIT_MS = [0, 0, 500, 5_000, 60_000] as const;
 
@@ -104,7 +106,8 @@ async function workUnder(worker: Worker, granted: Claim): Promise<void> {
   const ended = worker.holds(granted);
   try {
     const listens = random.chance(0.7);
-    const ms = random.whole(...(faultsOver ? LAST_WORK_MS : WORK_MS));
+    const range = faultsOver ? LAST_WORK_MS : random.chance(0.15) ? LONG_WORK_MS : WORK_MS;
+    const ms = random.whole(...range);
     await worker.pause(ms, listens ? granted.signal : undefined);
     if (!faultsOver && random.chance(0.05)) throw new HandlerError("the handler threw");
   } finally {

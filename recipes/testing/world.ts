@@ -134,9 +134,9 @@ export class World implements Surroundings {
     return record.id;
   }
 
-  /** How often processes of a name have connected. */
-  connectsOf(name: string): number {
-    return this.#ofName(name).reduce((sum, { zookeeper }) => sum + zookeeper.connects, 0);
+  /** How many contenders processes of a name had a reason to make, beyond one for each claim. */
+  reasonsToCreateOf(name: string): number {
+    return this.#ofName(name).reduce((sum, { zookeeper }) => sum + zookeeper.reasonsToCreate, 0);
   }
 
   /** The living worker of each name. */

@@ -1,6 +1,6 @@
 /**
- * Goal: the simulation is known to find what it is there to find. Method: each of the broken variants is built, and played
- * until one of its invariants does not hold.
+ * Goal: the simulation is known to find what it is there to find. Method: each of the broken variants is built, and
+ * played until one of its invariants does not hold.
  */
 import { describe, expect, it } from "vitest";
 import { BROKEN_VARIANTS } from "./broken-variants.js";

@@ -36,6 +36,8 @@ function variant(
 const CONTENDER = "recipes/claim/contender";
 const ATTEMPT = "recipes/claim/attempt";
 const HELD = "recipes/claim/held-claim";
+const COUNTDOWN = "recipes/claim/countdown";
+const COUNTER_END = "recipes/claim/counter-end";
 const PREDECESSOR = "recipes/claim/predecessor";
 const FENCED_RUN = "recipes/fenced-run";
 const SESSION = "lib/zookeeper/session";
@@ -118,7 +120,7 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
     file: ORDER,
     find: "a.sequence - b.sequence",
     put: "(a.name < b.name ? -1 : 1)",
-    violates: TOO_EARLY,
+    violates: /although .* was before it|had not been told|woke/,
   }),
   variant("a lower number is overlooked when it is the nearest", {
     file: ORDER,
@@ -133,28 +135,29 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
     violates: /./,
   }),
   variant("the local deadline is counted from when the connection broke", {
-    file: HELD,
-    find: "const { lastConfirmedAtMs } = this.#session;",
-    put: `if (this.#session.state === "CONNECTED") this.brokeAtMs = this.#session.clock.nowMs();
-      const lastConfirmedAtMs = this.brokeAtMs ?? this.#session.lastConfirmedAtMs;`,
+    file: COUNTDOWN,
+    find: "const { lastConfirmedAtMs, negotiatedTimeoutMs } = session;",
+    put: `const { negotiatedTimeoutMs } = session;
+      if (session.state === "CONNECTED") this.brokeAtMs = session.clock.nowMs();
+      const lastConfirmedAtMs = this.brokeAtMs ?? session.lastConfirmedAtMs;`,
     violates: TOLD_LATE,
   }),
   variant("the timeout that was asked for is used instead of the negotiated one", {
     file: SESSION,
     find: "this.#granted = granted;",
     put: "this.#granted = { ...granted, timeoutMs: 30_000 };",
-    violates: TOLD_LATE,
+    violates: /had not been told|not everybody/,
   }),
   variant("the local deadline has no margin", {
-    file: HELD,
-    find: "- marginMs - this.stopGraceMs",
+    file: COUNTDOWN,
+    find: "- marginMs - stopGraceMs",
     put: "",
     violates: TOLD_LATE,
   }),
   variant("the claim has no local deadline, and learns of its end from the server", {
     file: HELD,
-    find: 'if (this.remainingMs() === 0) this.#lose("deadline"); else this.#armDeadline();',
-    put: "",
+    find: 'onPassed: () => this.#lose("deadline"),',
+    put: "onPassed: () => {},",
     violates: TOLD_LATE,
   }),
   variant("an exchange counts from its reply instead of from its start", {
@@ -166,16 +169,9 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
   }),
   variant("a session that is gone counts as one whose connection is broken", {
     file: SESSION,
-    find: "closed: () => this.#lose(),",
+    find: "closed: () => this.giveUp(),",
     put: 'closed: () => this.#moveTo("SUSPENDED"),',
     violates: BLOCKED,
-  }),
-  variant("a server that answers with another session is taken for the old one", {
-    file: SESSION,
-    find: 'if (this.id !== "" && this.id !== granted.sessionId)',
-    put: "if (false)",
-    violates: /./,
-    withinSeeds: 1_000,
   }),
   variant("nobody watches a client that reports and hears nothing", {
     file: SESSION,
@@ -196,29 +192,59 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
     violates: OVERWRITTEN,
     withinSeeds: 1_000,
   }),
-  variant("a claim that was lost is silently claimed again, and its old result committed", {
-    file: FENCED_RUN,
-    find: "const lost = lossOf(claim); if (lost !== undefined)",
-    put: `let lost = lossOf(claim);
-      if (lost !== undefined) {
-        const again = await claimJob({ ...held.options, waitMs: 60_000 });
-        if (again.outcome === "granted") { held = { ...held, claim: again.claim }; lost = undefined; }
-      }
-      if (lost !== undefined)`,
+  {
+    name: "a claim that was lost is silently claimed again, and its old result committed",
+    mutations: [
+      {
+        file: FENCED_RUN,
+        find: "runHeld({ claim, ",
+        put: "runHeld({ claim, again: { ...claimOptions, waitMs: 60_000 }, ",
+      },
+      {
+        file: FENCED_RUN,
+        find: "const lost = lossOf(claim); if (lost !== undefined)",
+        put: `let lost = lossOf(claim);
+          if (lost !== undefined) {
+            const answer = await claimJob(held.again);
+            if (answer.outcome === "granted") {
+              held = { ...held, claim: answer.claim };
+              lost = undefined;
+            }
+          }
+          if (lost !== undefined)`,
+      },
+    ],
     violates: /was computed under/,
     withinSeeds: 1_000,
-  }),
+  },
   variant("the token is the bare number, without the age of its parent", {
     file: ATTEMPT,
     find: "generation: generationFromCzxid(listing.stat.czxid),",
     put: "generation: 0n,",
     violates: TWICE,
   }),
-  variant("numbers at the end of the counter are granted", {
-    file: TOKEN,
-    find: "return sequence < 0 || sequence > SEQUENCE_MAX;",
-    put: "return false;",
-    violates: /./,
+  {
+    name: "numbers at the end of the counter are granted",
+    mutations: [
+      {
+        file: TOKEN,
+        find: "return sequence < 0 || sequence > SEQUENCE_MAX;",
+        put: "return false;",
+      },
+      {
+        file: COUNTER_END,
+        find: "return sequence < 0 || sequence >= HOLD_BACK_FROM;",
+        put: "return false;",
+      },
+    ],
+    violates: /was granted/,
+    withinSeeds: 1_000,
+  },
+  variant("nobody holds back near the end of the counter", {
+    file: COUNTER_END,
+    find: "return sequence < 0 || sequence >= HOLD_BACK_FROM;",
+    put: "return sequence < 0 || sequence > SEQUENCE_MAX;",
+    violates: /near the end|is at its end/,
     withinSeeds: 1_000,
   }),
 ];
