@@ -1,5 +1,5 @@
 /**
- * Does to the shared ZooKeeper what strangers do: deletes claim paths, makes nodes.
+ * Does to ZooKeeper what strangers do: deletes claim paths, makes nodes.
  */
 import { inject } from "vitest";
 import { systemClock } from "../../lib/clock.js";
@@ -9,9 +9,12 @@ import { claimPath } from "../../lib/zookeeper/paths.js";
 import type { Session } from "../../lib/zookeeper/session-port.js";
 import { ZooKeeper } from "../../lib/zookeeper/zookeeper.js";
 
-/** Lends a session of its own to the function, and closes it. */
-export async function withSession<T>(use: (session: Session) => Promise<T>): Promise<T> {
-  const zookeeper = new ZooKeeper({ connect: inject("zookeeper") });
+/** Lends a session of its own to the function, and closes it. The server is the shared one, unless another is named. */
+export async function withSession<T>(
+  use: (session: Session) => Promise<T>,
+  connect = inject("zookeeper"),
+): Promise<T> {
+  const zookeeper = new ZooKeeper({ connect });
   try {
     return await use(await zookeeper.session(Deadline.after(10_000, systemClock)));
   } finally {
