@@ -4,9 +4,12 @@
 import { hostname } from "node:os";
 import type { Clock } from "../../lib/clock.js";
 
+/** Asked for once: it is a call of the system's, and does not change while we run. */
+const HOST = hostname();
+
 /** `host:pid`, as written into znodes and fences. */
 export function defaultHolder(): string {
-  return `${hostname()}:${process.pid}`;
+  return `${HOST}:${process.pid}`;
 }
 
 /** The small JSON that a contender's znode carries. */
@@ -20,5 +23,5 @@ export interface HolderRecord {
 
 export function holderRecord(holder: string = defaultHolder(), clock: Clock): HolderRecord {
   const since = new Date(clock.wallMs()).toISOString();
-  return { holder, host: hostname(), pid: process.pid, since };
+  return { holder, host: HOST, pid: process.pid, since };
 }

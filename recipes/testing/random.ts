@@ -32,7 +32,11 @@ export class Random {
 
   /** A uuid of version 4. */
   uuid(): string {
-    const digits = Array.from({ length: 32 }, () => this.whole(0, 15).toString(16)).join("");
+    const eight = () =>
+      Math.floor(this.next() * 2 ** 32)
+        .toString(16)
+        .padStart(8, "0");
+    const digits = eight() + eight() + eight() + eight();
     const parts = [digits.slice(0, 8), digits.slice(8, 12), `4${digits.slice(13, 16)}`];
     return [...parts, `8${digits.slice(17, 20)}`, digits.slice(20)].join("-");
   }

@@ -10,6 +10,9 @@ export interface SeedResult {
   violations: string[];
 }
 
+// Errors are told by their message here, and simulations make a great many of them.
+Error.stackTraceLimit = 0;
+
 parentPort?.on("message", async (portion: { from: number; to: number } | undefined) => {
   if (portion === undefined) {
     parentPort?.close();

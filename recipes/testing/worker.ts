@@ -68,6 +68,13 @@ export class Worker {
     await wait.catch(() => {}); // the caller looks at its signal
   }
 
+  /** Keeps this worker's main thread busy, as a loop that computes does; its session's thread goes on. */
+  async busy(ms: number): Promise<void> {
+    this.process.block();
+    this.process.scheduler.after(ms, () => this.process.unblock());
+    await this.pause(0);
+  }
+
   /** Tells the checks that this worker is about to claim, so that contenders can be counted. */
   claims(): void {
     this.surroundings.checks.claims(this.name);

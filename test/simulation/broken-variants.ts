@@ -153,6 +153,7 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
     find: "- marginMs - stopGraceMs",
     put: "",
     violates: TOLD_LATE,
+    withinSeeds: 3_000,
   }),
   variant("the claim has no local deadline, and learns of its end from the server", {
     file: HELD,
