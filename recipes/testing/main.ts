@@ -4,6 +4,7 @@
  * standard error; exits with 0 when every invariant held, 1 when one did not, 64 for wrong usage.
  */
 import { Command, InvalidArgumentError } from "commander";
+import { FAULT_NAMES, type FaultName } from "./faults.js";
 import { runSeeds } from "./seeds.js";
 import type { SeedResult } from "./seeds-thread.js";
 import { simulate } from "./simulate.js";
@@ -12,6 +13,7 @@ interface Options {
   seeds: number;
   seed: number;
   threads?: number;
+  faults?: FaultName[];
   trace?: true;
   untilViolation?: true;
   json?: true;
@@ -28,8 +30,9 @@ const EXIT_VIOLATED = 1;
 const EXIT_USAGE = 64;
 
 /** The command that plays one seed again. */
-function replayOf(seed: number): string {
-  return `npm run simulate -- --seeds 1 --seed ${seed} --trace`;
+function replayOf(seed: number, faults?: FaultName[]): string {
+  const only = faults === undefined ? "" : ` --faults ${faults.join(",")}`;
+  return `npm run simulate -- --seeds 1 --seed ${seed}${only} --trace`;
 }
 
 function wholeNumber(min: number) {
@@ -42,14 +45,26 @@ function wholeNumber(min: number) {
   };
 }
 
+function faultNames(text: string): FaultName[] {
+  return text.split(",").map((name) => {
+    const known = FAULT_NAMES.find((each) => each === name);
+    if (known === undefined) {
+      throw new InvalidArgumentError(
+        `there is no fault ${name}; there are ${FAULT_NAMES.join(", ")}.`,
+      );
+    }
+    return known;
+  });
+}
+
 async function main(options: Options): Promise<void> {
   if (options.trace) await trace(options);
   else await many(options);
 }
 
-async function trace({ seed, seeds }: Options): Promise<void> {
+async function trace({ seed, seeds, faults }: Options): Promise<void> {
   for (let each = seed; each < seed + seeds; each += 1) {
-    const { violations, history } = await simulate({ seed: each });
+    const { violations, history } = await simulate({ seed: each, ...(faults && { faults }) });
     console.log(`seed ${each}`);
     for (const line of history) console.log(aligned(line));
     console.log(violations.length === 0 ? "every invariant held" : wordsOf(violations));
@@ -57,13 +72,21 @@ async function trace({ seed, seeds }: Options): Promise<void> {
   }
 }
 
-async function many({ seed, seeds, threads, untilViolation, json }: Options): Promise<void> {
+async function many({
+  seed,
+  seeds,
+  threads,
+  faults,
+  untilViolation,
+  json,
+}: Options): Promise<void> {
   const startMs = performance.now();
   const seconds = () => (performance.now() - startMs) / 1_000;
   const progress = progressTo(process.stderr, seeds, seconds);
   const { done, violating } = await runSeeds({
     ...{ first: seed, count: seeds, onProgress: progress.tell },
     ...(threads === undefined ? {} : { threads }),
+    ...(faults && { faults }),
     untilViolation: untilViolation ?? false,
   });
   progress.end();
@@ -75,22 +98,22 @@ async function many({ seed, seeds, threads, untilViolation, json }: Options): Pr
       `${done} schedules from seed ${seed}: ${violating.length} with violations ` +
         `(${seconds().toFixed(1)} s, ${rate} a second)`,
     );
-    tellViolating(violating);
+    tellViolating(violating, faults);
   }
   if (violating.length > 0) process.exitCode = EXIT_VIOLATED;
 }
 
-function tellViolating(violating: SeedResult[]): void {
+function tellViolating(violating: SeedResult[], faults?: FaultName[]): void {
   for (const { seed, violations } of violating.slice(0, TOLD)) {
     console.log(`\nseed ${seed}: ${wordsOf(violations)}`);
-    console.log(`  play it again: ${replayOf(seed)}`);
+    console.log(`  play it again: ${replayOf(seed, faults)}`);
   }
   if (violating.length > TOLD) console.log(`\nand ${violating.length - TOLD} more`);
 }
 
 /** On a terminal one line that is written over, elsewhere a line now and then. */
 function progressTo(stream: NodeJS.WriteStream, count: number, seconds: () => number) {
-  let toldAt = 0;
+  let toldAt = Number.NEGATIVE_INFINITY;
   return {
     tell(done: number, violating: number): void {
       const nowMs = performance.now();
@@ -121,6 +144,7 @@ const program = new Command("simulate")
   .option("--seeds <n>", "how many", wholeNumber(1), 1_000)
   .option("--seed <n>", "the first one", wholeNumber(0), 1)
   .option("--threads <n>", "how many at once; default: one for each processor", wholeNumber(1))
+  .option("--faults <names>", "only these faults, with commas between", faultNames)
   .option("--trace", "print what happens in each")
   .option("--until-violation", "stop at the first that violates something")
   .option("--json", "one line for programs")

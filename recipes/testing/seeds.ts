@@ -3,6 +3,7 @@
  */
 import { availableParallelism } from "node:os";
 import { Worker as Thread } from "node:worker_threads";
+import type { FaultName } from "./faults.js";
 import type { SeedResult } from "./seeds-thread.js";
 
 /** The entry point of the threads, beside this file. */
@@ -10,12 +11,16 @@ const ENTRY = new URL("./seeds-thread.js", import.meta.url);
 
 const PORTION = 25;
 
+const YOUNG_MB = 64;
+
 export interface SeedsOptions {
   /** The first seed. */
   first: number;
   count: number;
   /** Default: one for each processor. */
   threads?: number;
+  /** Which faults may happen. Default: all. */
+  faults?: readonly FaultName[];
   /** No more seeds are begun once one was found that violates something. */
   untilViolation?: boolean;
   /** How many have been done so far, and which of them violated something. */
@@ -44,7 +49,12 @@ export async function runSeeds(options: SeedsOptions): Promise<SeedsResult> {
   };
   const work = () => {
     return new Promise<void>((resolve, reject) => {
-      const thread = new Thread(ENTRY, { execArgv: [] });
+      const thread = new Thread(ENTRY, {
+        execArgv: [],
+        workerData: options.faults,
+        // A simulation makes much that does not live long.
+        resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
+      });
       const give = () => thread.postMessage(portion());
       thread.on("error", reject);
       thread.on("exit", () => resolve());

@@ -18,7 +18,7 @@ export interface SimulationOptions {
   servers?: number;
   /** Which faults may happen. Default: all. */
   faults?: readonly FaultName[];
-  /** How long faults go on, in milliseconds of virtual time. Default: 15 000. */
+  /** How long faults go on, in milliseconds of virtual time. Default: 4 000 to 16 000, from the seed. */
   faultsMs?: number;
   /** What each worker does. Default: claims and fenced runs of all kinds. */
   work?: Work;
@@ -33,10 +33,10 @@ export interface SimulationResult {
 }
 
 /** Range of the time from one fault to the next, in milliseconds. */
-const FAULT_EVERY_MS = [50, 1_500] as const;
-const FAULT_LASTS_MS = [50, 12_000] as const;
+const FAULT_EVERY_MS = [50, 1_200] as const;
+const FAULT_LASTS_MS = [50, 9_000] as const;
 
-const FAULTS_MS = 15_000;
+const FAULTS_MS = [4_000, 6_000, 6_000, 9_000, 16_000];
 
 /** After the faults have ended, everybody gets the job within this time. */
 const LIMIT_MS = 40_000;
@@ -47,7 +47,7 @@ const NEAR_THE_END_SHARE = 0.06;
 
 /** @throws RangeError when the seed is no whole number */
 export async function simulate(options: SimulationOptions): Promise<SimulationResult> {
-  const { seed, workers = 3, faults = FAULT_NAMES, faultsMs = FAULTS_MS } = options;
+  const { seed, workers = 3, faults = FAULT_NAMES } = options;
   if (!Number.isSafeInteger(seed)) throw new RangeError(`a seed is a whole number; it is ${seed}`);
   // The frame of a simulation has a randomness of its own, so that it does not move with what happens inside.
   const frame = new Random(seed ^ 0x5eed);
@@ -58,6 +58,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
     counter: frame.chance(NEAR_THE_END_SHARE) ? frame.pick(COUNTERS) : 0,
     work: options.work ?? standardWork,
   });
+  const faultsMs = options.faultsMs ?? frame.pick(FAULTS_MS);
   scheduleFaults(world, faults, faultsMs);
   const done = await world.scheduler.runUntil(
     () => world.faultsOver && world.allDone,

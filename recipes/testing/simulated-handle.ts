@@ -39,7 +39,6 @@ export class SimulatedHandle implements Handle {
   readonly #watched = new Set<string>();
   #loses: { what: "request" | "reply"; operation: string } | undefined;
   #twin: string | undefined;
-  #unknownCreates = 0;
 
   constructor(options: SimulatedHandleOptions) {
     const { ensemble, lane, link, random, request, events } = options;
@@ -76,9 +75,7 @@ export class SimulatedHandle implements Handle {
   }
 
   /** Creates of which it was not known what became of them. */
-  get unknownCreates(): number {
-    return this.#unknownCreates;
-  }
+  unknownCreates = 0;
 
   /** Requests that have not been answered. */
   get pendingCount(): number {
@@ -224,7 +221,7 @@ export class SimulatedHandle implements Handle {
 
   #failPending(code: number): void {
     for (const { reject, operation, path } of [...this.#pending]) {
-      if (operation === "create") this.#unknownCreates += 1;
+      if (operation === "create") this.unknownCreates += 1;
       reject(requestError(operation, path, code, "simulated"));
     }
     this.#pending.clear();

@@ -13,7 +13,7 @@ describe.concurrent("a broken variant of the production code", () => {
     async (variant) => {
       const build = MutatedBuild.make(variant.mutations);
       try {
-        const said = await build.simulate(variant.withinSeeds);
+        const said = await build.simulate(variant.withinSeeds, variant.faults);
         const { violating } = JSON.parse(said) as { violating: { violations: string[] }[] };
         const violations = violating.flatMap((each) => each.violations);
         expect(violations, `not caught within ${variant.withinSeeds} seeds`).not.toEqual([]);

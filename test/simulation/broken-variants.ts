@@ -2,6 +2,7 @@
  * A gallery of faults put into the production code on purpose, each of which people have really made. Goal: the checks
  * are known to be able to fail. A variant that survives is a hole in them.
  */
+import type { FaultName } from "../../recipes/testing/index.js";
 import type { Mutation } from "./mutated-build.js";
 
 export interface BrokenVariant {
@@ -9,6 +10,8 @@ export interface BrokenVariant {
   mutations: Mutation[];
   /** What one of the violations that it must cause says. */
   violates: RegExp;
+  /** Faults that bring it to light; all, where none are named. */
+  faults?: readonly FaultName[];
   /** It is caught by one of so many seeds, from 1 on. */
   withinSeeds: number;
 }
@@ -24,13 +27,10 @@ const HERD = /woke \d+ waiters/;
 /** A fault of one piece of text. */
 function variant(
   name: string,
-  {
-    violates,
-    withinSeeds = 200,
-    ...mutation
-  }: Mutation & Partial<BrokenVariant> & { violates: RegExp },
+  options: Mutation & Partial<BrokenVariant> & { violates: RegExp },
 ): BrokenVariant {
-  return { name, mutations: [mutation], violates, withinSeeds };
+  const { violates, withinSeeds = 200, faults = [], ...mutation } = options;
+  return { name, mutations: [mutation], violates, withinSeeds, faults };
 }
 
 const CONTENDER = "recipes/claim/contender";
@@ -44,6 +44,8 @@ const SESSION = "lib/zookeeper/session";
 const NAMES = "lib/zookeeper/znode-name";
 const ORDER = "lib/zookeeper/queue-order";
 const TOKEN = "lib/token";
+const SINK = "recipes/testing/simulated-sink";
+const STORE = "recipes/testing/simulated-store";
 
 export const BROKEN_VARIANTS: BrokenVariant[] = [
   variant("a create whose reply was lost counts as not done: no uuid recovery", {
@@ -57,6 +59,7 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
     find: "await this.session.sync(this.claimPath);",
     put: "",
     violates: BLOCKED,
+    faults: ["loseReply", "slowFollower", "cut"],
     withinSeeds: 2_000,
   }),
   variant("another session's contender is adopted", {
@@ -66,12 +69,17 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
     violates: /contender of another session/,
     withinSeeds: 1_000,
   }),
-  variant("any error of a look counts as not there, as `pathExists` has it", {
+  variant("any error of the recovery counts as not there, as `pathExists` has it", {
     file: CONTENDER,
-    find: "if (error instanceof NoNodeError) return undefined; throw error;",
-    put: "return undefined;",
+    find: `await this.session.sync(this.claimPath);
+      const { children } = await this.session.list(this.claimPath);`,
+    put: `const { children } = await this.session
+      .sync(this.claimPath)
+      .then(() => this.session.list(this.claimPath))
+      .catch(() => ({ children: [] }));`,
     violates: BLOCKED,
-    withinSeeds: 3_000,
+    faults: ["loseReply", "cut", "restartServer"],
+    withinSeeds: 2_000,
   }),
   variant("the delete is tried once", {
     file: CONTENDER,
@@ -96,6 +104,7 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
     find: "if (error instanceof NoNodeError) return undefined; if (!(error instanceof ConnectionLossError))",
     put: "return undefined; if (true)",
     violates: TOO_MANY,
+    faults: ["cut", "loseReply", "restartServer"],
     withinSeeds: 1_000,
   }),
   variant("everybody watches the first contender", {
@@ -153,7 +162,8 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
     find: "- marginMs - stopGraceMs",
     put: "",
     violates: TOLD_LATE,
-    withinSeeds: 3_000,
+    faults: ["partition", "stop"],
+    withinSeeds: 1_000,
   }),
   variant("the claim has no local deadline, and learns of its end from the server", {
     file: HELD,
@@ -166,13 +176,14 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
     find: "moment.atMs = Math.max(moment.atMs, startedAtMs)",
     put: "moment.atMs = clock.nowMs()",
     violates: TOLD_LATE,
-    withinSeeds: 3_000,
+    faults: ["slowLink", "partition"],
+    withinSeeds: 2_000,
   }),
   variant("a session that is gone counts as one whose connection is broken", {
     file: SESSION,
     find: "closed: () => this.giveUp(),",
     put: 'closed: () => this.#moveTo("SUSPENDED"),',
-    violates: BLOCKED,
+    violates: /./,
   }),
   variant("nobody watches a client that reports and hears nothing", {
     file: SESSION,
@@ -184,6 +195,27 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
     file: SESSION,
     find: "if (this.#handle !== undefined && !over) return send(this.#handle);",
     put: "if (over) return new Promise(() => {}); return send(this.#handle);",
+    violates: BLOCKED,
+  }),
+  variant("the sink does not compare", {
+    file: STORE,
+    find: "const refusal = this.compare(request);",
+    put: "const refusal = undefined;",
+    violates: OVERWRITTEN,
+  }),
+  variant("the check comes before the write instead of with it", {
+    file: SINK,
+    find: "return this.#ask(true, (store, nowMs) => store.commitResult(request, nowMs), call);",
+    put: `return this.#ask(true, (store) => store.compare(request), call).then(
+      (refusal) => refusal ?? this.#ask(true, (store, nowMs) => store.write(request, nowMs), call),
+    );`,
+    violates: OVERWRITTEN,
+    withinSeeds: 2_000,
+  }),
+  variant("a token that is equal to the fence is refused, where it must pass", {
+    file: STORE,
+    find: "if (tokenText >= fence.tokenText)",
+    put: "if (tokenText > fence.tokenText)",
     violates: BLOCKED,
   }),
   variant("the fence is raised with the commit only", {

@@ -6,6 +6,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { FaultName } from "../../recipes/testing/index.js";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -35,9 +36,10 @@ export class MutatedBuild {
   }
 
   /** Plays seeds until one violates something; gives what was said on standard output. */
-  simulate(seeds: number): Promise<string> {
+  simulate(seeds: number, faults: readonly FaultName[] = []): Promise<string> {
     const main = join(this.folder, "dist/recipes/testing/main.js");
     const args = [main, "--seeds", `${seeds}`, "--threads", "1", "--until-violation", "--json"];
+    if (faults.length > 0) args.push("--faults", faults.join(","));
     return new Promise((resolve) => {
       execFile(process.execPath, args, { maxBuffer: 2 ** 26 }, (_error, stdout, stderr) =>
         resolve(stdout === "" ? stderr : stdout),

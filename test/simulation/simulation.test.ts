@@ -128,6 +128,7 @@ function holdOnce({ busyMs, onEnd }: { busyMs: number; onEnd: (claim: Claim) => 
       return;
     }
     await worker.busy(busyMs);
+    await worker.pause(1);
     onEnd(answer.claim);
     await answer.claim.release();
   };
