@@ -131,7 +131,7 @@ export class SimulatedStore {
     this.#values.delete(key);
   }
 
-  /** A stranger's PEXPIREAT of the value: it is there until then, or gone at once when that is past; the fence stays. */
+  /** A stranger's PEXPIREAT of the value, which is there until then, and gone at once when that is past. */
   expireAt(key: string, atMs: number, nowMs: number): void {
     const value = this.#valueAt(key, nowMs);
     if (value === undefined || atMs <= nowMs) this.#values.delete(key);
