@@ -90,10 +90,11 @@ async function nextSession(
     try {
       return await zookeeper.session(answer, signal);
     } catch (error) {
-      if (first || answer.passed || !(error instanceof ZooKeeperUnreachableError)) throw error;
+      if (first || !(error instanceof ZooKeeperUnreachableError)) throw error;
+      const never = new Promise<never>(() => {});
+      if (!answer.passed) await settleWithin(never, answer.atMost(SESSION_PAUSE_MS), signal);
+      if (answer.passed) throw error;
     }
-    const never = new Promise<never>(() => {});
-    await settleWithin(never, answer.atMost(SESSION_PAUSE_MS), signal);
   }
 }
 

@@ -85,11 +85,11 @@ async function takeTurn(
   }
   const { ahead } = position;
   const holder = contenders[0]?.name ?? "";
-  context.tellPosition({ ahead, holder });
   if (queue.passed) {
     if (session.state !== "CONNECTED") throw unreachable(context);
     return { outcome: "busy", holder, ahead };
   }
+  context.tellPosition({ ahead, holder });
   const predecessor = `${path}/${position.predecessor.name}`;
   try {
     await waitForPredecessor({

@@ -7,7 +7,6 @@ import { randomUUID } from "node:crypto";
 import { Deadline } from "../../lib/deadline.js";
 import {
   ConnectionLossError,
-  FencekeeperError,
   NoNodeError,
   SessionClosedError,
   SessionLostError,
@@ -123,19 +122,14 @@ export class Contender {
         await this.session.delete(this.#path ?? "");
         return;
       } catch (error) {
-        if (error instanceof NoNodeError) return;
-        if (!isPassing(error)) throw error;
+        if (error instanceof NoNodeError || isTheEnd(error)) return;
+        if (!(error instanceof ConnectionLossError)) throw error;
       }
     }
   }
 }
 
-/** True for faults after which the same request is worth sending again once the session is connected. */
-function isPassing(error: unknown): boolean {
-  return (
-    error instanceof FencekeeperError &&
-    (error instanceof ConnectionLossError ||
-      error instanceof SessionLostError ||
-      error instanceof SessionClosedError)
-  );
+/** True for faults that say that the session is over, and the znode with it, whatever the session's state says yet. */
+function isTheEnd(error: unknown): boolean {
+  return error instanceof SessionLostError || error instanceof SessionClosedError;
 }

@@ -7,6 +7,7 @@
  * the old one empty, is made again by the contender that finds it missing; and each path has a higher generation than
  * all before it. Who holds back looks with listings, which cost no number.
  */
+import { Deadline } from "../../lib/deadline.js";
 import {
   ConnectionLossError,
   NoNodeError,
@@ -15,13 +16,16 @@ import {
   ZooKeeperDeniedError,
 } from "../../lib/errors.js";
 import { SEQUENCE_MAX } from "../../lib/token.js";
-import { type Queue, readQueue } from "../../lib/zookeeper/queue-order.js";
+import { readQueue } from "../../lib/zookeeper/queue-order.js";
 import { type Attempt, unreachable, untilUsable, withinAnswer } from "./attempt-context.js";
 import type { ClaimAnswer } from "./claim-options.js";
 import { waitForPredecessor } from "./predecessor.js";
 
 /** Arrivals from this number on hold back: 2^20 before the end, which leaves room for all that arrive meanwhile. */
 export const HOLD_BACK_FROM = SEQUENCE_MAX + 1 - 2 ** 20;
+
+/** Who does not wait still gives others that hold back so long to leave, in milliseconds: else none of them gets in. */
+const LEAVING_MS = 2_000;
 
 /** True for a number whose owner holds back; negative ones come from beyond the end. */
 export function isNearEnd(sequence: number): boolean {
@@ -40,10 +44,11 @@ export type HeldBack = "again" | "fixed" | (ClaimAnswer & { outcome: "busy" });
  * @throws SessionLostError, SessionClosedError, ZooKeeperUnreachableError, the signal's reason
  */
 export async function holdBack(context: Attempt, czxid: number): Promise<HeldBack> {
+  const leaving = Deadline.after(LEAVING_MS, context.session.clock);
   for (;;) {
     await untilUsable(context);
     try {
-      const turn = await lookOnce(context, czxid);
+      const turn = await lookOnce(context, { czxid, leaving });
       if (turn !== "look again") return turn;
     } catch (error) {
       if (error instanceof NoNodeError) return "again";
@@ -54,31 +59,31 @@ export async function holdBack(context: Attempt, czxid: number): Promise<HeldBac
   }
 }
 
-async function lookOnce(context: Attempt, czxid: number): Promise<HeldBack | "look again"> {
-  const { session, path, options, queue, warn } = context;
+async function lookOnce(
+  context: Attempt,
+  { czxid, leaving }: { czxid: number; leaving: Deadline },
+): Promise<HeldBack | "look again"> {
+  const { session, path, options, warn } = context;
   const { children, stat } = await withinAnswer(context, session.list(path));
   if (stat.czxid !== czxid) return "again";
   const read = readQueue(children);
   if (read.foreign.length > 0) return "fixed";
-  const last = lastOf(read);
+  const { contenders } = read;
+  const staying = contenders.filter(({ sequence }) => !isNearEnd(sequence)).at(-1);
+  // The last one that stays in the queue; where none stays, the last that is about to leave it.
+  const last = staying ?? contenders.at(-1);
   if (last === undefined) {
     await withinAnswer(context, session.delete(path));
     return "again";
   }
-  if (queue.passed) {
+  const deadline = staying === undefined && context.queue.passed ? leaving : context.queue;
+  if (deadline.passed) {
     if (session.state !== "CONNECTED") throw unreachable(context);
-    const { contenders } = read;
     return { outcome: "busy", holder: contenders[0]?.name ?? "", ahead: contenders.length };
   }
   const { signal } = options;
-  await waitForPredecessor({ session, path: `${path}/${last}`, deadline: queue, signal, warn });
+  await waitForPredecessor({ session, path: `${path}/${last.name}`, deadline, signal, warn });
   return "look again";
-}
-
-/** The last one that stays in the queue; where none stays, the last that is about to leave it. */
-function lastOf({ contenders }: Queue): string | undefined {
-  const staying = contenders.filter(({ sequence }) => !isNearEnd(sequence));
-  return (staying.at(-1) ?? contenders.at(-1))?.name;
 }
 
 export function nearEnd(path: string, sequence: number): string {

@@ -3,7 +3,7 @@
  * The signal is courtesy, it saves work; what keeps an old result out is the fence at the sink.
  */
 import { Deadline, settleWithin } from "../../lib/deadline.js";
-import { ClaimLostError, type LossReason, NoNodeError, OptionError } from "../../lib/errors.js";
+import { ClaimLostError, type LossReason, NoNodeError } from "../../lib/errors.js";
 import type { FencingToken } from "../../lib/token.js";
 import type { Session, SessionState } from "../../lib/zookeeper/session-port.js";
 import type { Claim, ReleaseAnswer } from "./claim-port.js";
@@ -11,9 +11,6 @@ import type { Contender } from "./contender.js";
 import { Countdown } from "./countdown.js";
 import { makeWay } from "./make-way.js";
 import { defaultStopGraceMs } from "./stop-grace.js";
-
-/** Default share of the session timeout that is left when the time counts as running out. */
-const RUNNING_OUT_SHARE = 0.3;
 
 /** How long the release of a claim that is lost waits for the removal of its znode. */
 const LOST_RELEASE_MS = 500;
@@ -84,10 +81,9 @@ export class HeldClaim implements Claim {
 
   onRunningOut(
     listener: (remainingMs: number) => void,
-    { beforeMs = this.negotiatedTimeoutMs * RUNNING_OUT_SHARE }: { beforeMs?: number } = {},
+    options: { beforeMs?: number } = {},
   ): () => void {
-    if (!(beforeMs > 0)) throw new OptionError(`beforeMs must be above 0; it is ${beforeMs}`);
-    return this.#ended ? () => {} : this.#countdown.warn(beforeMs, listener);
+    return this.#countdown.onRunningOut(listener, options.beforeMs);
   }
 
   release({ timeoutMs }: { timeoutMs?: number } = {}): Promise<ReleaseAnswer> {

@@ -3,6 +3,7 @@
  */
 import type { ClaimLostError } from "../../lib/errors.js";
 import type { Sink } from "../../lib/sink.js";
+import type { QueuePosition } from "../claim.js";
 import { exitStatusNumber } from "../command/exit-status.js";
 import type { CommandRunAnswer, CommandRunEvent } from "../command-runner.js";
 import { formatDuration } from "./duration.js";
@@ -33,6 +34,11 @@ export function tell(report: Report, event: CommandRunEvent): void {
     case "started":
       break;
   }
+}
+
+/** Tells who waits in the queue where it stands. */
+export function tellPosition(report: Report, { ahead, holder }: QueuePosition): void {
+  report.note(`waiting for the claim, ${ahead} ahead of us`, { event: "waiting", ahead, holder });
 }
 
 interface Ending {

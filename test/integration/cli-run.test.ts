@@ -6,10 +6,10 @@ import { randomUUID } from "node:crypto";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { parseToken } from "../../lib/token.js";
 import { cli, MAIN, startCli } from "../support/cli.js";
-import { deleteClaimPath } from "../support/raw-zookeeper.js";
+import { contendersOf, deleteClaimPath } from "../support/raw-zookeeper.js";
 
 let job: string;
 let key: string;
@@ -78,6 +78,34 @@ describe("eight processes that run one job at once", () => {
     // each of them gives the result, whoever made it
     expect(ends.map(({ stdout }) => stdout.toString())).toEqual(Array(8).fill("the-result\n"));
     expect(ends.filter(({ stderr }) => stderr.includes("is there already"))).toHaveLength(7);
+  });
+});
+
+describe("run with --wait", () => {
+  it("says that it waits and how many are ahead, as text, as an event, or not at all", async () => {
+    const go = join(folder, "go");
+    const script = `echo up; until [ -e ${go} ]; do read -t 0.05 _ < /dev/null || :; done`;
+    const holder = startCli(["run", job, "--", "bash", "-c", script]);
+    await holder.until("up");
+    const waiter = (...flags: string[]) =>
+      startCli(["run", job, "--wait", "10m", ...flags, "--", "true"]);
+    const text = waiter();
+    await text.until("fencekeeper: waiting for the claim, 1 ahead of us");
+    const json = waiter("--json");
+    await json.until("waiting");
+    expect(JSON.parse(json.stderr)).toMatchObject({
+      event: "waiting",
+      ahead: 2,
+      holder: expect.stringMatching(/^_c_.*-lock-0000000000$/),
+    });
+    const quiet = waiter("--quiet");
+    await vi.waitFor(async () => expect(await contendersOf(job)).toHaveLength(4), {
+      timeout: 30_000,
+    });
+    await writeFile(go, "");
+    const ends = await Promise.all([holder, text, json, quiet].map(({ ended }) => ended));
+    expect(ends.map(({ status }) => status)).toEqual([0, 0, 0, 0]);
+    expect(ends[3]?.stderr).toBe("");
   });
 });
 

@@ -83,8 +83,8 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
   }),
   variant("the delete is tried once", {
     file: CONTENDER,
-    find: "if (!isPassing(error)) throw error;",
-    put: "return;",
+    find: "if (!(error instanceof ConnectionLossError)) throw error; } } } }",
+    put: "return; } } } }",
     violates: BLOCKED,
   }),
   variant("a wait that is cancelled leaves its contender behind", {
@@ -145,10 +145,10 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
   }),
   variant("the local deadline is counted from when the connection broke", {
     file: COUNTDOWN,
-    find: "const { lastConfirmedAtMs, negotiatedTimeoutMs } = session;",
-    put: `const { negotiatedTimeoutMs } = session;
+    find: "return this.#options.session.lastConfirmedAtMs + this.#wholeMs();",
+    put: `const { session } = this.#options;
       if (session.state === "CONNECTED") this.brokeAtMs = session.clock.nowMs();
-      const lastConfirmedAtMs = this.brokeAtMs ?? session.lastConfirmedAtMs;`,
+      return (this.brokeAtMs ?? session.lastConfirmedAtMs) + this.#wholeMs();`,
     violates: TOLD_LATE,
   }),
   variant("the timeout that was asked for is used instead of the negotiated one", {
@@ -159,8 +159,8 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
   }),
   variant("the local deadline has no margin", {
     file: COUNTDOWN,
-    find: "- marginMs - stopGraceMs",
-    put: "",
+    find: "return session.negotiatedTimeoutMs * (1 - MARGIN_SHARE) - stopGraceMs;",
+    put: "return session.negotiatedTimeoutMs;",
     violates: TOLD_LATE,
     faults: ["partition", "stop"],
     withinSeeds: 1_000,

@@ -1,38 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { Clock } from "../../lib/clock.js";
 import { Deadline, settleWithin, TIMED_OUT } from "../../lib/deadline.js";
 import { OptionError } from "../../lib/errors.js";
-
-/** A clock that stands still until the test moves it. */
-class HandClock implements Clock {
-  #nowMs = 0;
-  #timers: { atMs: number; callback: () => void }[] = [];
-
-  wallMs = () => 0;
-
-  nowMs(): number {
-    return this.#nowMs;
-  }
-
-  after(delayMs: number, callback: () => void): () => void {
-    const timer = { atMs: this.#nowMs + delayMs, callback };
-    this.#timers.push(timer);
-    return () => {
-      this.#timers = this.#timers.filter((other) => other !== timer);
-    };
-  }
-
-  get timers(): number {
-    return this.#timers.length;
-  }
-
-  move(byMs: number): void {
-    this.#nowMs += byMs;
-    const due = this.#timers.filter(({ atMs }) => atMs <= this.#nowMs);
-    this.#timers = this.#timers.filter(({ atMs }) => atMs > this.#nowMs);
-    for (const { callback } of due) callback();
-  }
-}
+import { HandClock } from "../support/hand-clock.js";
 
 describe("a deadline", () => {
   it("passes once its time is over, and leaves no timer behind", async () => {

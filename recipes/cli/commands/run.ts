@@ -20,7 +20,7 @@ import {
 } from "../common-options.js";
 import { parseBytes, parseDurationMs } from "../duration.js";
 import { Interrupted } from "../interrupted.js";
-import { finish, tell, warnOfLostOutput } from "../run-ending.js";
+import { finish, tell, tellPosition, warnOfLostOutput } from "../run-ending.js";
 
 interface RunFlags extends CommonFlags {
   wait?: string;
@@ -91,6 +91,7 @@ async function run(job: string, words: string[], flags: RunFlags): Promise<void>
       resultBytesMax: parseBytes(flags.maxBytes, "--max-bytes"),
       signal: giveUp.signal,
       warn: report.warn,
+      onPosition: (position) => tellPosition(report, position),
       onEvent: (event) => {
         if (event.kind === "started") running = event.command;
         tell(report, event);
