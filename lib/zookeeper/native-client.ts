@@ -1,65 +1,41 @@
 /**
- * The npm package `zookeeper` behind promises with typed errors; the only file that imports it.
- * It knows requests and events of one native handle, and nothing of sessions' meaning.
+ * The client of the npm package `zookeeper` behind promises with typed errors. It knows requests and events of one
+ * native handle, and nothing of sessions' meaning.
  */
-import { NativeClientError } from "../errors.js";
 import type { Handle, HandleEvents, HandleRequest } from "./handle.js";
+import {
+  ANY_VERSION,
+  type Callback,
+  CREATE_FLAGS,
+  DEAD,
+  LOG_OFF,
+  listen,
+  loadPackage,
+  type NativeStat,
+  type Package,
+  type PackageClient,
+  SOCKET_CLOSED,
+  statOf,
+} from "./package-client.js";
 import { requestError, ZK } from "./request-error.js";
 import type { CreateMode, Stat } from "./session-port.js";
 
-/** A znode's stat as the package gives it. */
-interface NativeStat {
-  czxid: number;
-  ephemeralOwner: string;
-  ctime: Date;
-}
-
-type Callback<T extends unknown[]> = (code: number, text: string, ...result: T) => void;
-
-/** What we use of the package's class, which is typed more loosely. */
-interface PackageClient {
-  readonly client_id: string;
-  readonly timeout: number;
-  readonly state: number;
-  init(config: object): unknown;
-  close(): void;
-  a_create(path: string, data: Buffer, flags: number, done: Callback<[string]>): number;
-  a_exists(path: string, watch: boolean, done: Callback<[NativeStat]>): number;
-  a_get(path: string, watch: boolean, done: Callback<[NativeStat, Buffer | null]>): number;
-  a_get_children2(path: string, watch: boolean, done: Callback<[string[], NativeStat]>): number;
-  a_delete_(path: string, version: number, done: Callback<[]>): number;
-  a_sync(path: string, done: Callback<[string]>): number;
-  on(event: string, listener: (client: unknown, detail: unknown) => void): void;
-}
-
-/** Flags of a create (zookeeper.h). */
-const CREATE_FLAGS = { persistent: 0, ephemeralSequential: 3, container: 4 } as const;
-
-/** Any version: a delete that does not compare. */
-const ANY_VERSION = -1;
-
-/** The client's own log goes to standard output, where results belong: it is off. */
-const LOG_OFF = 0;
+/** Pause before the network is asked again after it has refused every address at once, in milliseconds. */
+const REFUSED_MS = 50;
 
 /** One native handle. After {@link close} every call is answered with a SessionClosedError. */
 export class NativeClient implements Handle {
-  readonly #client: PackageClient;
+  readonly #Package: Package;
+  readonly #events: HandleEvents;
+  #client: PackageClient;
+  #target: HandleRequest | undefined;
   #closed = false;
   #closing: Promise<void> | undefined;
 
-  private constructor(client: PackageClient, events: HandleEvents) {
-    this.#client = client;
-    client.on("connect", () =>
-      events.connected({ sessionId: client.client_id, timeoutMs: client.timeout }),
-    );
-    client.on("connecting", () => events.connecting());
-    client.on("close", () => {
-      this.#closed = true;
-      events.closed();
-    });
-    for (const name of ["created", "deleted", "changed", "child", "notwatching"]) {
-      client.on(name, (_client, path) => events.watch(String(path)));
-    }
+  private constructor(Package: Package, events: HandleEvents) {
+    this.#Package = Package;
+    this.#events = events;
+    this.#client = this.#newClient();
   }
 
   /**
@@ -72,43 +48,76 @@ export class NativeClient implements Handle {
     events: HandleEvents,
   ): Promise<NativeClient | undefined> {
     const handle = await NativeClient.load(events);
-    if (await handle.#start(request)) return handle;
+    handle.#target = request;
+    if (await handle.#start()) return handle;
     await handle.close(); // it is dead from the start, and yet holds memory
     return undefined;
   }
 
   /** @internal A handle that is not started: every request on it fails. */
   static async load(events: HandleEvents): Promise<NativeClient> {
-    let Package: new (config: object) => unknown;
-    try {
-      ({ default: Package } = await import("zookeeper"));
-    } catch (cause) {
-      throw new NativeClientError(
-        "the native ZooKeeper client is not built: install g++, make and python3, then run `npm rebuild zookeeper`",
-        { cause },
-      );
-    }
-    return new NativeClient(new Package({}) as PackageClient, events);
+    return new NativeClient(await loadPackage(), events);
+  }
+
+  #newClient(): PackageClient {
+    const client = new this.#Package({});
+    const { connected, connecting, closed, watch } = this.#events;
+    listen(client, {
+      isInUse: () => client === this.#client,
+      connected,
+      connecting,
+      watch,
+      closed: () => {
+        this.#closed = true;
+        closed();
+      },
+    });
+    return client;
   }
 
   /**
    * In a turn of its own, and never from inside a callback of another handle: a handle that is being closed calls back
    * while its socket is closed and still watched, and a new socket with the same number would crash the process.
    */
-  #start({ address, sessionTimeoutMs }: HandleRequest): Promise<boolean> {
+  #start(session: object = {}): Promise<boolean> {
     return new Promise((resolve) => {
       setImmediate(() => {
-        this.#client.init({ connect: address, timeout: sessionTimeoutMs, debug_level: LOG_OFF });
-        resolve(this.#client.state !== 0);
+        const { address: connect = "", sessionTimeoutMs: timeout } = this.#target ?? {};
+        if (!this.#closed) {
+          this.#client.init({ connect, timeout, debug_level: LOG_OFF, ...session });
+        }
+        resolve(this.#client.state !== DEAD);
       });
     });
+  }
+
+  /**
+   * A request that cannot be sent makes the client close its socket inside the call and tell nobody; until its next
+   * ping it watches the number of a socket that is closed, and another handle that gets this number crashes the
+   * process. So another client goes on with the session at once, as after any broken connection.
+   */
+  #replace(): void {
+    const { client_id, client_password } = this.#client;
+    const old = this.#client;
+    this.#client = this.#newClient();
+    this.#events.connecting();
+    old.close(); // what was asked of it is answered as lost
+    void this.#resume({ client_id, client_password });
+  }
+
+  async #resume(session: object): Promise<void> {
+    while (!(await this.#start(session)) && !this.#closed) {
+      await new Promise((resolve) => setTimeout(resolve, REFUSED_MS));
+      this.#client.close();
+      this.#client = this.#newClient();
+    }
   }
 
   create(path: string, data: string, mode: CreateMode): Promise<string> {
     return this.#request<[string], string>(
       "create",
       path,
-      (done) => this.#client.a_create(path, Buffer.from(data), CREATE_FLAGS[mode], done),
+      (client, done) => client.a_create(path, Buffer.from(data), CREATE_FLAGS[mode], done),
       (created) => created,
     );
   }
@@ -117,7 +126,7 @@ export class NativeClient implements Handle {
     return this.#request<[NativeStat], Stat>(
       "exists",
       path,
-      (done) => this.#client.a_exists(path, false, done),
+      (client, done) => client.a_exists(path, false, done),
       statOf,
     );
   }
@@ -126,7 +135,7 @@ export class NativeClient implements Handle {
     return this.#request<[NativeStat, Buffer | null], { data: string; stat: Stat }>(
       "read",
       path,
-      (done) => this.#client.a_get(path, watch, done),
+      (client, done) => client.a_get(path, watch, done),
       (stat, data) => ({
         data: data === null ? "" : Buffer.from(data).toString("utf8"),
         stat: statOf(stat),
@@ -138,7 +147,7 @@ export class NativeClient implements Handle {
     return this.#request<[string[], NativeStat], { children: string[]; stat: Stat }>(
       "list",
       path,
-      (done) => this.#client.a_get_children2(path, false, done),
+      (client, done) => client.a_get_children2(path, false, done),
       (children, stat) => ({ children, stat: statOf(stat) }),
     );
   }
@@ -147,7 +156,7 @@ export class NativeClient implements Handle {
     return this.#request<[], void>(
       "delete",
       path,
-      (done) => this.#client.a_delete_(path, ANY_VERSION, done),
+      (client, done) => client.a_delete_(path, ANY_VERSION, done),
       () => undefined,
     );
   }
@@ -156,7 +165,7 @@ export class NativeClient implements Handle {
     return this.#request<[string], void>(
       "sync",
       path,
-      (done) => this.#client.a_sync(path, done),
+      (client, done) => client.a_sync(path, done),
       () => undefined,
     );
   }
@@ -179,7 +188,7 @@ export class NativeClient implements Handle {
   #request<Result extends unknown[], T>(
     operation: string,
     path: string,
-    send: (done: Callback<Result>) => number,
+    send: (client: PackageClient, done: Callback<Result>) => number,
     pick: (...result: Result) => T,
   ): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -187,15 +196,19 @@ export class NativeClient implements Handle {
         reject(requestError(operation, path, ZK.closing, "closed"));
         return;
       }
-      const sent = send((code, text, ...result) => {
+      const client = this.#client;
+      const sent = send(client, (code, text, ...result) => {
         if (code === ZK.ok) resolve(pick(...result));
-        else reject(requestError(operation, path, code, text));
+        else reject(requestError(operation, path, this.#meaningOf(code, client), text));
       });
       if (sent !== ZK.ok) reject(requestError(operation, path, sent, "refused by the client"));
+      if (client === this.#client && client.state === SOCKET_CLOSED) this.#replace();
     });
   }
-}
 
-function statOf({ czxid, ephemeralOwner, ctime }: NativeStat): Stat {
-  return { czxid, ephemeralOwner, createdAtMs: ctime.getTime() };
+  /** A client that was replaced was closed by us, and for its requests the connection broke. */
+  #meaningOf(code: number, client: PackageClient): number {
+    const replaced = client !== this.#client && !this.#closed;
+    return code === ZK.closing && replaced ? ZK.connectionLoss : code;
+  }
 }

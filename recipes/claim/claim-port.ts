@@ -28,8 +28,8 @@ export interface Claim extends AsyncDisposable {
   remainingMs(): number;
   /**
    * Calls back when less than `beforeMs` is left (default: 30 per cent of the negotiated session timeout, or half of
-   * the time until the local deadline where that is less), with the milliseconds that are, once each time the server has
-   * been silent for so long; never after the claim has ended. Gives a function that takes the listener away.
+   * the time until the local deadline where that is less), with the milliseconds that are, once each time the server
+   * has been silent for so long; never after the claim has ended. Gives a function that takes the listener away.
    *
    * @throws OptionError when `beforeMs` is not above 0, or more than a confirmation ever gives
    */

@@ -62,7 +62,7 @@ describe("the direction of imports", () => {
   });
 
   it("has one file that imports `zookeeper` and one that imports `ioredis`", () => {
-    expect(importers("zookeeper")).toEqual(["lib/zookeeper/native-client.ts"]);
+    expect(importers("zookeeper")).toEqual(["lib/zookeeper/package-client.ts"]);
     expect(importers("ioredis")).toEqual(["lib/redis/connection.ts"]);
   });
 
