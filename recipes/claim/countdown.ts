@@ -42,8 +42,8 @@ export class Countdown {
   }
 
   /**
-   * Calls back once each time that less than `beforeMs` is left, by default 30 per cent of the session timeout or half of
-   * the whole countdown, whichever is less; gives a function that takes the listener away.
+   * Calls back once each time that less than `beforeMs` is left, by default 30 per cent of the session timeout or half
+   * of the whole countdown, whichever is less; gives a function that takes the listener away.
    *
    * @throws OptionError when `beforeMs` is not above 0, or more than a whole countdown
    */

@@ -155,7 +155,6 @@ export class ClientConnection {
       onBroken: () => lane.receive(() => this.#broken(connection)),
     });
     this.#current = connection;
-    connection.follows(session.connection);
     session.connection = connection;
     session.touchedAtMs = Math.max(session.touchedAtMs, lane.nowMs());
     this.#heardAtMs = lane.nowMs();

@@ -39,8 +39,6 @@ export class Connection {
   readonly life: number;
   /** The client goes on using it. */
   isOpen = true;
-  /** When the server has finished what it was asked before, in milliseconds: one session's requests wait in line. */
-  readyAtMs = 0;
   readonly #ends: ConnectionEnds;
   readonly #lastAtMs: Record<Direction, number> = { requests: 0, replies: 0 };
   readonly #held: { direction: Direction; arrive: () => void }[] = [];
@@ -49,11 +47,6 @@ export class Connection {
     this.#ends = ends;
     this.server = ends.server;
     this.life = ends.server.life;
-  }
-
-  /** A server that goes on with the session finishes what it has from the connection before. */
-  follows(before: Connection | undefined): void {
-    if (before?.server === this.server) this.readyAtMs = before.readyAtMs;
   }
 
   send(direction: Direction, arrive: () => void): void {

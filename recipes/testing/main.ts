@@ -84,7 +84,7 @@ async function many({
   const seconds = () => (performance.now() - startMs) / 1_000;
   const progress = progressTo(process.stderr, seeds, seconds);
   const { done, violating } = await runSeeds({
-    ...{ first: seed, count: seeds, onProgress: progress.tell },
+    ...{ first: seed, count: seeds, onProgress: progress.tell, signal: interrupted() },
     ...(threads === undefined ? {} : { threads }),
     ...(faults && { faults }),
     untilViolation: untilViolation ?? false,
@@ -101,6 +101,13 @@ async function many({
     tellViolating(violating, faults);
   }
   if (violating.length > 0) process.exitCode = EXIT_VIOLATED;
+}
+
+/** Ctrl-C ends the run early, and does not hide what it has found. */
+function interrupted(): AbortSignal {
+  const stop = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort());
+  return stop.signal;
 }
 
 function tellViolating(violating: SeedResult[], faults?: FaultName[]): void {

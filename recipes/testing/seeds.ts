@@ -23,6 +23,8 @@ export interface SeedsOptions {
   faults?: readonly FaultName[];
   /** No more seeds are begun once one was found that violates something. */
   untilViolation?: boolean;
+  /** Ends the run after what is under way; what was found until then is told. */
+  signal?: AbortSignal;
   /** How many have been done so far, and which of them violated something. */
   onProgress?: (done: number, violating: number) => void;
 }
@@ -35,15 +37,15 @@ export interface SeedsResult {
 
 /** @throws what a thread could not go on after: a bug */
 export async function runSeeds(options: SeedsOptions): Promise<SeedsResult> {
-  const { first, count, untilViolation = false, onProgress = () => {} } = options;
+  const { first, count, untilViolation = false, signal, onProgress = () => {} } = options;
   const threads = Math.min(options.threads ?? availableParallelism(), Math.ceil(count / PORTION));
   const violating: SeedResult[] = [];
   let done = 0;
   let next = first;
   const portion = () => {
     const from = next;
-    const over = from >= first + count || (untilViolation && violating.length > 0);
-    if (over) return undefined;
+    const found = untilViolation && violating.length > 0;
+    if (from >= first + count || found || signal?.aborted) return undefined;
     next = Math.min(from + PORTION, first + count);
     return { from, to: next };
   };

@@ -48,8 +48,8 @@ export function serve<T>(
   if (session.connection !== connection) return;
   const nowMs = scheduler.nowMs();
   session.touchedAtMs = Math.max(session.touchedAtMs, nowMs);
-  const startMs = Math.max(nowMs, connection.readyAtMs + APART_MS);
-  connection.readyAtMs = startMs;
+  const startMs = Math.max(nowMs, (session.readyAtMs.get(server) ?? 0) + APART_MS);
+  session.readyAtMs.set(server, startMs);
   if (!BY_WAY_OF_LEADER.has(operation)) {
     inTime(request, startMs, () => {
       if (server.life === life) answer(outcome(request), server.zxid);
@@ -57,7 +57,8 @@ export function serve<T>(
     return;
   }
   const atLeaderMs = startMs + random.whole(...TO_LEADER_MS);
-  connection.readyAtMs = atLeaderMs + server.lagMs;
+  const readyAtMs = atLeaderMs + server.lagMs;
+  session.readyAtMs.set(server, readyAtMs);
   inTime(request, atLeaderMs, () => {
     // A server that fell meanwhile may have passed the request on, or not.
     if (server.life !== life && random.chance(0.5)) return;
@@ -65,7 +66,7 @@ export function serve<T>(
     if ((session.connection ?? connection).server !== server) return;
     const value = outcome(request);
     const { zxid } = ensemble;
-    inTime(request, connection.readyAtMs, () => {
+    inTime(request, readyAtMs, () => {
       if (server.life !== life) return;
       server.catchUpTo(zxid);
       answer(value, zxid);

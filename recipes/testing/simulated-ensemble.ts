@@ -31,6 +31,11 @@ export interface SessionRecord {
   touchedAtMs: number;
   /** The one that the ensemble takes requests from. */
   connection: Connection | undefined;
+  /**
+   * When each server has finished what it was asked before, in milliseconds: one session's requests wait in line, also
+   * those of a connection that is broken.
+   */
+  readonly readyAtMs: Map<SimulatedServer, number>;
 }
 
 /** Transactions of one leader have the leader's number in their upper half. */
@@ -81,6 +86,7 @@ export class SimulatedEnsemble {
       timeoutMs: Math.min(Math.max(askedMs, 2 * tickMs), maxSessionTimeoutMs),
       touchedAtMs: this.scheduler.nowMs(),
       connection: undefined,
+      readyAtMs: new Map(),
     };
     this.sessions.set(record.id, record);
     return record;

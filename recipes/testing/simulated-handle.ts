@@ -68,7 +68,6 @@ export class SimulatedHandle implements Handle {
   get sessionId(): string | undefined {
     return this.#client.session?.id;
   }
-
   /** How many sessions it has had. */
   get sessionCount(): number {
     return this.#client.sessionCount;
@@ -87,10 +86,11 @@ export class SimulatedHandle implements Handle {
     const twin = this.#twin ?? "";
     if (ensemble.sessions.has(twin) && mode === "ephemeralSequential") {
       this.#twin = undefined;
-      this.lose("reply", "create");
-      return this.#ask("create", path, (own) =>
-        ensemble.create(ensemble.sessions.has(twin) ? twin : own, path, data, mode),
-      );
+      return this.#ask("create", path, (own) => {
+        const made = ensemble.create(ensemble.sessions.has(twin) ? twin : own, path, data, mode);
+        this.lose("reply", "create"); // the answer to this one
+        return made;
+      });
     }
     return this.#ask("create", path, (session) => ensemble.create(session, path, data, mode));
   }

@@ -3,6 +3,7 @@
  * that a caller can do to them (waits of any length, cancelled at any moment, handlers that throw or do not listen).
  */
 import {
+  SequenceExhaustedError,
   SinkOutcomeUnknownError,
   SinkUnreachableError,
   ZooKeeperUnreachableError,
@@ -61,7 +62,9 @@ async function oneRound(worker: Worker, value: string): Promise<string> {
     const explained =
       error instanceof SinkOutcomeUnknownError ||
       error instanceof SinkUnreachableError ||
-      error instanceof ZooKeeperUnreachableError;
+      error instanceof ZooKeeperUnreachableError ||
+      // a path that holds a stranger's child cannot be made afresh
+      (error instanceof SequenceExhaustedError && worker.surroundings.strangersCame);
     if (!explained) worker.violated(`met an error that no fault explains: ${error}`);
     return explained ? error.code : String(error);
   } finally {

@@ -15,6 +15,8 @@ export interface Surroundings {
   readonly random: Random;
   /** When no more faults come. */
   readonly faultsOver: boolean;
+  /** Whether strangers have put anything among the contenders. */
+  readonly strangersCame: boolean;
   readonly checks: WorkerChecks;
   note(who: string, what: string): void;
   violated(what: string): void;

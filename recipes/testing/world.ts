@@ -49,6 +49,7 @@ export class World implements Surroundings {
   /** Sessions that ended before their time by a fault. */
   readonly cutShort = new Set<string>();
   faultsOver = false;
+  strangersCame = false;
   #working = 0;
   readonly #undo = new Set<() => void>();
 
@@ -120,6 +121,7 @@ export class World implements Surroundings {
   stranger(prefix: string, forMs: number): void {
     const path = claimPath(JOB);
     if (this.ensemble.childrenOf(path).length === 0) return;
+    this.strangersCame = true;
     const made = this.ensemble.create(STRANGER, `${path}/${prefix}`, "", "ephemeralSequential");
     this.later(forMs, () => {
       if (this.ensemble.tree.find(made, this.ensemble.zxid)) this.ensemble.delete(made);

@@ -32,6 +32,15 @@ describe("the README", () => {
     expect((await cli(["get", `key-${id}`])).stdout.toString()).toBe('{"made":true}');
   });
 
+  it("has an example of the simulation that runs, and finds nothing wrong", async () => {
+    const example = /```ts\n(import \{ JOB[\s\S]*?)```/.exec(README)?.[1] ?? "";
+    const file = `${ROOT}dist/readme-${randomUUID()}.mjs`;
+    writeFileSync(file, `${example}\nconsole.log(violations.length, history.length > 5);\n`);
+    onTestFinished(() => rmSync(file));
+    const { stdout } = await promisify(execFile)(process.execPath, [file]);
+    expect(stdout).toBe("0 true\n");
+  });
+
   it("lists every exit code that the command line has", () => {
     const listed = [...README.matchAll(/^\| (\d+) \|/gm)].map(([, code]) => Number(code));
     expect(listed).toEqual(Object.values(EXIT));

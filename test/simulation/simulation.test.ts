@@ -1,7 +1,7 @@
 /**
  * Goal: the production recipes keep the promise in far more faulty schedules than a real server could be put through.
- * Method: virtual time, faults drawn from a seed, invariants checked on each history. FENCEKEEPER_SEEDS=n plays so many,
- * FENCEKEEPER_SEED=n begins with that one.
+ * Method: virtual time, faults drawn from a seed, invariants checked on each history. FENCEKEEPER_SEEDS=n plays so
+ * many, FENCEKEEPER_SEED=n begins with that one.
  */
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -106,6 +106,18 @@ describe("npm run simulate", () => {
     const run = await simulateCommand("--seeds", "30", "--threads", "2");
     expect(run.stdout).toMatch(/^30 schedules from seed 1: 0 with violations/);
     expect(run.stderr).toMatch(/^\d+ of 30 schedules, 0 with violations, \d+ s left$/m);
+  });
+
+  it("tells what it has found so far when it is interrupted", async () => {
+    const child = execFile(process.execPath, [MAIN, "--seeds", "1000000"]);
+    let stdout = "";
+    child.stdout?.on("data", (data) => {
+      stdout += data;
+    });
+    await new Promise<void>((resolve) => child.stderr?.once("data", () => resolve())); // its first progress
+    child.kill("SIGINT");
+    await new Promise<void>((resolve) => child.once("close", () => resolve()));
+    expect(stdout).toMatch(/^\d+ schedules from seed 1: 0 with violations/);
   });
 
   it.each([["--seed", "x"], ["--seeds", "0"], ["--unknown"], ["extra"]])(
