@@ -48,17 +48,21 @@ export function serve<T>(
   if (session.connection !== connection) return;
   const nowMs = scheduler.nowMs();
   session.touchedAtMs = Math.max(session.touchedAtMs, nowMs);
-  const startMs = Math.max(nowMs, (session.readyAtMs.get(server) ?? 0) + APART_MS);
-  session.readyAtMs.set(server, startMs);
+  const line = session.lines.get(server) ?? { atLeaderMs: 0, readyMs: 0 };
+  session.lines.set(server, line);
   if (!BY_WAY_OF_LEADER.has(operation)) {
-    inTime(request, startMs, () => {
+    // A read waits until the server has applied the session's own writes before it.
+    line.readyMs = Math.max(nowMs, line.readyMs + APART_MS);
+    inTime(request, line.readyMs, () => {
       if (server.life === life) answer(outcome(request), server.zxid);
     });
     return;
   }
-  const atLeaderMs = startMs + random.whole(...TO_LEADER_MS);
-  const readyAtMs = atLeaderMs + server.lagMs;
-  session.readyAtMs.set(server, readyAtMs);
+  // What goes by way of the leader is passed on at once, however far behind the server is.
+  const atLeaderMs = Math.max(nowMs + random.whole(...TO_LEADER_MS), line.atLeaderMs + APART_MS);
+  const readyAtMs = Math.max(atLeaderMs + server.lagMs, line.readyMs + APART_MS);
+  line.atLeaderMs = atLeaderMs;
+  line.readyMs = readyAtMs;
   inTime(request, atLeaderMs, () => {
     // A server that fell meanwhile may have passed the request on, or not.
     if (server.life !== life && random.chance(0.5)) return;

@@ -31,11 +31,14 @@ export interface SessionRecord {
   touchedAtMs: number;
   /** The one that the ensemble takes requests from. */
   connection: Connection | undefined;
-  /**
-   * When each server has finished what it was asked before, in milliseconds: one session's requests wait in line, also
-   * those of a connection that is broken.
-   */
-  readonly readyAtMs: Map<SimulatedServer, number>;
+  /** One session's requests wait in line at each server, also behind those of a connection that is broken. */
+  readonly lines: Map<SimulatedServer, Line>;
+}
+
+/** In milliseconds: when the last write was at the leader, and when the last answer was ready. */
+export interface Line {
+  atLeaderMs: number;
+  readyMs: number;
 }
 
 /** Transactions of one leader have the leader's number in their upper half. */
@@ -86,7 +89,7 @@ export class SimulatedEnsemble {
       timeoutMs: Math.min(Math.max(askedMs, 2 * tickMs), maxSessionTimeoutMs),
       touchedAtMs: this.scheduler.nowMs(),
       connection: undefined,
-      readyAtMs: new Map(),
+      lines: new Map(),
     };
     this.sessions.set(record.id, record);
     return record;

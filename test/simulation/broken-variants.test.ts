@@ -9,7 +9,7 @@ import { MutatedBuild } from "./mutated-build.js";
 describe.concurrent("a broken variant of the production code", () => {
   it.each(BROKEN_VARIANTS)(
     "is caught by the simulation: $name",
-    { timeout: 120_000 },
+    { timeout: 240_000 },
     async (variant) => {
       const build = MutatedBuild.make(variant.mutations);
       try {

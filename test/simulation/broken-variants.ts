@@ -20,7 +20,7 @@ const BLOCKED = /not everybody got the job|are left|no last round/;
 const TOO_EARLY = /although .* was before it|had not been told/;
 const TOLD_LATE = /had not been told/;
 const OVERWRITTEN = /lies on top of|came after the work/;
-const TWICE = /granted twice|was granted after/;
+const TWICE = /granted twice|was granted after|no last round was committed: stale/;
 const TOO_MANY = /made \d+ contenders/;
 const HERD = /woke \d+ waiters/;
 
@@ -177,13 +177,14 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
     put: "moment.atMs = clock.nowMs()",
     violates: TOLD_LATE,
     faults: ["slowLink", "partition"],
-    withinSeeds: 2_000,
+    withinSeeds: 6_000,
   }),
   variant("a session that is gone counts as one whose connection is broken", {
     file: SESSION,
     find: "closed: () => this.giveUp(),",
     put: 'closed: () => this.#moveTo("SUSPENDED"),',
     violates: /./,
+    withinSeeds: 1_000,
   }),
   variant("nobody watches a client that reports and hears nothing", {
     file: SESSION,
@@ -276,8 +277,8 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
   variant("nobody holds back near the end of the counter", {
     file: COUNTER_END,
     find: "return sequence < 0 || sequence >= HOLD_BACK_FROM;",
-    put: "return sequence < 0 || sequence > SEQUENCE_MAX;",
-    violates: /near the end|is at its end/,
+    put: "return false;",
+    violates: /end of ZooKeeper.s 32-bit counter/,
     withinSeeds: 1_000,
   }),
 ];
