@@ -94,3 +94,12 @@ export function settleWithin<T>(
     );
   });
 }
+
+/**
+ * Waits for a while: until a deadline passes.
+ *
+ * @throws the signal's reason when it aborts first
+ */
+export function untilPassed(deadline: Deadline, signal?: AbortSignal): Promise<unknown> {
+  return settleWithin(new Promise<never>(() => {}), deadline, signal);
+}

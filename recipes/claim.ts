@@ -3,7 +3,7 @@
  * After ZooKeeper's lock recipe without herd effect (recipes page of its documentation), with the create and the first
  * listing in one round trip.
  */
-import { Deadline, settleWithin } from "../lib/deadline.js";
+import { Deadline, untilPassed } from "../lib/deadline.js";
 import { SessionLostError, ZooKeeperUnreachableError } from "../lib/errors.js";
 import { checkPath } from "../lib/zookeeper/connect-string.js";
 import { claimPath } from "../lib/zookeeper/paths.js";
@@ -91,8 +91,7 @@ async function nextSession(
       return await zookeeper.session(answer, signal);
     } catch (error) {
       if (first || !(error instanceof ZooKeeperUnreachableError)) throw error;
-      const never = new Promise<never>(() => {});
-      if (!answer.passed) await settleWithin(never, answer.atMost(SESSION_PAUSE_MS), signal);
+      if (!answer.passed) await untilPassed(answer.atMost(SESSION_PAUSE_MS), signal);
       if (answer.passed) throw error;
     }
   }

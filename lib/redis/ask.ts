@@ -2,7 +2,7 @@
  * Asks Redis until the answer is known or the deadline ends. A lost reply is unknown, never "not written", and the
  * scripts give the same answer to the same token and value, so asking again is how to find out.
  */
-import { settleWithin } from "../deadline.js";
+import { untilPassed } from "../deadline.js";
 import { SinkOutcomeUnknownError, SinkUnreachableError } from "../errors.js";
 import type { Attempt, CommandRequest, Limits, ScriptRequest } from "./attempt.js";
 
@@ -79,7 +79,6 @@ function unknownOutcome({ place }: { place: string }, cause: unknown): SinkOutco
 
 /** Waits for a while, but not beyond the deadline or the signal. */
 async function pause(ms: number, limits: Limits): Promise<void> {
-  const never = new Promise<never>(() => {});
-  const wait = settleWithin(never, limits.deadline.atMost(ms), limits.signal);
+  const wait = untilPassed(limits.deadline.atMost(ms), limits.signal);
   await wait.catch(() => {}); // the signal: the caller looks at it next
 }

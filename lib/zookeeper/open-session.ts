@@ -2,7 +2,7 @@
  * Opens a session: a fresh handle, its first connection, and a first exchange, all before one deadline.
  */
 import type { Clock } from "../clock.js";
-import { type Deadline, settleWithin, TIMED_OUT } from "../deadline.js";
+import { type Deadline, settleWithin, TIMED_OUT, untilPassed } from "../deadline.js";
 import {
   ConfigurationError,
   NoNodeError,
@@ -49,7 +49,7 @@ export async function openSession(options: OpenSessionOptions): Promise<HandleSe
       await session.close();
       if (!(error instanceof RefusedAtOnce) || deadline.passed) throw error;
     }
-    await settleWithin(new Promise<never>(() => {}), deadline.atMost(RETRY_MS), signal);
+    await untilPassed(deadline.atMost(RETRY_MS), signal);
   }
 }
 

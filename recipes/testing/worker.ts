@@ -3,7 +3,7 @@
  */
 
 import type { Clock } from "../../lib/clock.js";
-import { Deadline, settleWithin } from "../../lib/deadline.js";
+import { Deadline, untilPassed } from "../../lib/deadline.js";
 import type { Sink } from "../../lib/sink.js";
 import type { Claim } from "../claim.js";
 import type { Random } from "./random.js";
@@ -65,8 +65,7 @@ export class Worker {
 
   /** Waits in virtual time; a signal ends the wait, and is no error here. */
   async pause(ms: number, signal?: AbortSignal): Promise<void> {
-    const never = new Promise<never>(() => {});
-    const wait = settleWithin(never, Deadline.after(ms, this.clock), signal);
+    const wait = untilPassed(Deadline.after(ms, this.clock), signal);
     await wait.catch(() => {}); // the caller looks at its signal
   }
 
