@@ -20,6 +20,11 @@ export class Lane implements Clock {
     return this.#ended || this.#holds.size > 0;
   }
 
+  /** Idle, or with something left from then: it goes on, and does not know yet what it has missed. */
+  get isBehind(): boolean {
+    return this.isIdle || this.#waiting > 0;
+  }
+
   /** Since when it has been running without a break. */
   get runsSinceMs(): number {
     return this.isIdle ? Number.POSITIVE_INFINITY : this.#goesOnAtMs;
@@ -64,8 +69,7 @@ export class Lane implements Clock {
   /** Something that comes in from outside. */
   receive(arrival: () => void): void {
     if (this.#ended) return;
-    const waits = this.isIdle || this.#timers.length + this.#arrivals.length > 0;
-    if (waits) this.#arrivals.push(arrival);
+    if (this.isBehind) this.#arrivals.push(arrival);
     else arrival();
   }
 
@@ -87,13 +91,17 @@ export class Lane implements Clock {
     this.#arrivals = [];
   }
 
+  get #waiting(): number {
+    return this.#timers.length + this.#arrivals.length;
+  }
+
   /** One turn after the other, so that promises go on in between. */
   #runWaiting(): void {
     if (this.isIdle) return;
     const next = this.#timers.shift() ?? this.#arrivals.shift();
     if (next === undefined) return;
     next();
-    if (this.#timers.length + this.#arrivals.length > 0) {
+    if (this.#waiting > 0) {
       this.scheduler.after(0, () => this.#runWaiting());
     }
   }

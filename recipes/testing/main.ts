@@ -85,6 +85,7 @@ async function many({
   const progress = progressTo(process.stderr, seeds, seconds);
   const { done, violating } = await runSeeds({
     ...{ first: seed, count: seeds, onProgress: progress.tell, signal: interrupted() },
+    onViolating: ({ seed: found }) => progress.line(`seed ${found} violated something`),
     ...(threads === undefined ? {} : { threads }),
     ...(faults && { faults }),
     untilViolation: untilViolation ?? false,
@@ -129,6 +130,9 @@ function progressTo(stream: NodeJS.WriteStream, count: number, seconds: () => nu
       const left = Math.round((seconds() / done) * (count - done));
       const line = `${done} of ${count} schedules, ${violating} with violations, ${left} s left`;
       stream.write(stream.isTTY ? `\r\x1b[K${line}` : `${line}\n`);
+    },
+    line(text: string): void {
+      stream.write(stream.isTTY ? `\r\x1b[K${text}\n` : `${text}\n`);
     },
     end(): void {
       if (stream.isTTY) stream.write("\r\x1b[K");

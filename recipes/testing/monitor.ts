@@ -177,7 +177,7 @@ export class Monitor implements EnsembleHooks, WorkerChecks {
     for (const other of this.#held) {
       const excused =
         other.claim.signal.aborted ||
-        other.worker.process.main.isIdle ||
+        other.worker.process.main.isBehind ||
         this.world.cutShort.has(this.#made.get(other.claim.path)?.owner ?? "") ||
         this.#takenAway.has(other.claim.path);
       if (!excused) {

@@ -27,6 +27,8 @@ export interface SeedsOptions {
   signal?: AbortSignal;
   /** How many have been done so far, and which of them violated something. */
   onProgress?: (done: number, violating: number) => void;
+  /** A seed that violated something, as soon as it is known. */
+  onViolating?: (result: SeedResult) => void;
 }
 
 export interface SeedsResult {
@@ -37,7 +39,8 @@ export interface SeedsResult {
 
 /** @throws what a thread could not go on after: a bug */
 export async function runSeeds(options: SeedsOptions): Promise<SeedsResult> {
-  const { first, count, untilViolation = false, signal, onProgress = () => {} } = options;
+  const { first, count, untilViolation = false, signal } = options;
+  const { onProgress = () => {}, onViolating = () => {} } = options;
   const threads = Math.min(options.threads ?? availableParallelism(), Math.ceil(count / PORTION));
   const violating: SeedResult[] = [];
   let done = 0;
@@ -62,7 +65,9 @@ export async function runSeeds(options: SeedsOptions): Promise<SeedsResult> {
       thread.on("exit", () => resolve());
       thread.on("message", (results: SeedResult[]) => {
         done += results.length;
-        violating.push(...results.filter(({ violations }) => violations.length > 0));
+        const found = results.filter(({ violations }) => violations.length > 0);
+        found.forEach(onViolating);
+        violating.push(...found);
         onProgress(done, violating.length);
         give();
       });
