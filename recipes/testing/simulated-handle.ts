@@ -8,6 +8,7 @@ import type { CreateMode, Stat } from "../../lib/zookeeper/session-port.js";
 import { ClientConnection } from "./client-connection.js";
 import type { Connection, Link } from "./connection.js";
 import type { Lane } from "./lane.js";
+import { type PendingRequest, PendingRequests } from "./pending-requests.js";
 import type { Random } from "./random.js";
 import { serve } from "./serve.js";
 import type { SessionRecord, SimulatedEnsemble } from "./simulated-ensemble.js";
@@ -23,19 +24,13 @@ export interface SimulatedHandleOptions {
   events: HandleEvents;
 }
 
-interface Pending {
-  operation: string;
-  path: string;
-  reject: (error: Error) => void;
-}
-
 /** Share of broken connections at which the client also tells its watches something, which means nothing. */
 const FALSE_ALARM_SHARE = 0.2;
 
 export class SimulatedHandle implements Handle {
   readonly #options: SimulatedHandleOptions;
   readonly #client: ClientConnection;
-  readonly #pending = new Set<Pending>();
+  readonly #pending = new PendingRequests();
   readonly #watched = new Set<string>();
   #loses: { what: "request" | "reply"; operation: string } | undefined;
   #twin: string | undefined;
@@ -52,10 +47,10 @@ export class SimulatedHandle implements Handle {
       onBroken: () => {
         events.connecting();
         if (random.chance(FALSE_ALARM_SHARE)) for (const path of this.#watched) events.watch(path);
-        this.#failPending(ZK.connectionLoss);
+        this.#pending.fail(ZK.connectionLoss);
       },
       onExpired: () => {
-        this.#failPending(ZK.sessionExpired);
+        this.#pending.fail(ZK.sessionExpired);
         events.closed();
       },
       onEvent: (path) => {
@@ -68,31 +63,32 @@ export class SimulatedHandle implements Handle {
   get sessionId(): string | undefined {
     return this.#client.session?.id;
   }
+
   /** How many sessions it has had. */
   get sessionCount(): number {
     return this.#client.sessionCount;
   }
 
   /** Creates of which it was not known what became of them. */
-  unknownCreates = 0;
+  get unknownCreates(): number {
+    return this.#pending.unknownCreates;
+  }
 
   /** Requests that have not been answered. */
   get pendingCount(): number {
-    return this.#pending.size;
+    return this.#pending.count;
   }
 
   create(path: string, data: string, mode: CreateMode): Promise<string> {
     const { ensemble } = this.#options;
-    const twin = this.#twin ?? "";
-    if (ensemble.sessions.has(twin) && mode === "ephemeralSequential") {
-      this.#twin = undefined;
-      return this.#ask("create", path, (own) => {
-        const made = ensemble.create(ensemble.sessions.has(twin) ? twin : own, path, data, mode);
-        this.lose("reply", "create"); // the answer to this one
-        return made;
-      });
-    }
-    return this.#ask("create", path, (session) => ensemble.create(session, path, data, mode));
+    const twin = mode === "ephemeralSequential" ? this.#twin : undefined;
+    if (twin !== undefined) this.#twin = undefined;
+    let given: string | undefined;
+    const create = (own: string) => {
+      given = ensemble.sessions.has(twin ?? "") ? twin : undefined;
+      return ensemble.create(given ?? own, path, data, mode);
+    };
+    return this.#ask("create", path, create, () => given !== undefined);
   }
 
   delete(path: string): Promise<void> {
@@ -133,7 +129,7 @@ export class SimulatedHandle implements Handle {
     if (this.#client.isClosed) return;
     this.#client.close();
     this.#watched.clear();
-    this.#failPending(ZK.closing);
+    this.#pending.fail(ZK.closing);
   }
 
   /** Fault: the connection breaks, and both sides notice. */
@@ -161,7 +157,12 @@ export class SimulatedHandle implements Handle {
     this.#client.current?.deliver();
   }
 
-  #ask<T>(operation: string, path: string, apply: Parameters<typeof serve<T>>[0]["apply"]) {
+  #ask<T>(
+    operation: string,
+    path: string,
+    apply: Parameters<typeof serve<T>>[0]["apply"],
+    losesReply = () => false,
+  ) {
     return new Promise<T>((resolve, reject) => {
       const { current: connection, isClosed, isWedged } = this.#client;
       if (isClosed || connection === undefined) {
@@ -169,7 +170,7 @@ export class SimulatedHandle implements Handle {
         this.#options.lane.after(0, () => reject(requestError(operation, path, code, "simulated")));
         return;
       }
-      const pending: Pending = { operation, path, reject };
+      const pending: PendingRequest = { operation, path, reject };
       this.#pending.add(pending);
       if (isWedged) return;
       if (this.#isLost("request", operation)) {
@@ -180,7 +181,7 @@ export class SimulatedHandle implements Handle {
         const { ensemble, random } = this.#options;
         const session = this.#client.session as SessionRecord; // there is one, or there were no connection
         serve({ ensemble, random, session, connection, operation, path, apply }, (answer, zxid) => {
-          if (this.#isLost("reply", operation)) this.cut();
+          if (losesReply() || this.#isLost("reply", operation)) this.cut();
           else this.#reply(connection, pending, () => resolve(answer()), zxid);
         });
       });
@@ -193,10 +194,10 @@ export class SimulatedHandle implements Handle {
     return lost;
   }
 
-  #reply(connection: Connection, pending: Pending, settle: () => void, zxid: number): void {
+  #reply(connection: Connection, pending: PendingRequest, settle: () => void, zxid: number): void {
     connection.send("replies", () => {
       this.#options.lane.receive(() => {
-        if (!this.#client.hears(connection) || !this.#pending.delete(pending)) return;
+        if (!this.#client.hears(connection) || !this.#pending.answered(pending)) return;
         this.#client.heard(zxid);
         try {
           settle();
@@ -217,13 +218,5 @@ export class SimulatedHandle implements Handle {
       if (node !== undefined && node.czxid <= this.#client.seenZxid) server.watch(path, id);
       else connection.sendEvent(path);
     }
-  }
-
-  #failPending(code: number): void {
-    for (const { reject, operation, path } of [...this.#pending]) {
-      if (operation === "create") this.unknownCreates += 1;
-      reject(requestError(operation, path, code, "simulated"));
-    }
-    this.#pending.clear();
   }
 }
