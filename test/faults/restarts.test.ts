@@ -9,6 +9,7 @@ import { systemClock } from "../../lib/clock.js";
 import { Deadline } from "../../lib/deadline.js";
 import { compareTokens, type FencingToken } from "../../lib/token.js";
 import { claimPath } from "../../lib/zookeeper/paths.js";
+import type { Session } from "../../lib/zookeeper/session-port.js";
 import { ZooKeeper } from "../../lib/zookeeper/zookeeper.js";
 import { claim } from "../../recipes/claim.js";
 import type { ZooKeeperServer } from "../../recipes/servers/server.js";
@@ -64,6 +65,14 @@ class Load {
     const record = this.records.get(job) ?? { grants: 0, last: undefined, fallen: [] };
     this.records.set(job, record);
     return record;
+  }
+
+  /** Who stands in the queue of the hot job, and in which state the sessions are. */
+  async describe(): Promise<string> {
+    const sessions = await Promise.all(this.sources.map(sessionOf));
+    const states = sessions.map(({ id, state }) => `${id} ${state}`);
+    const queue = await childrenOf(sessions[0] as Session, claimPath(HOT));
+    return `grants ${this.grants}; sessions ${states}; queue ${queue.sort()}`;
   }
 
   async #contend(index: number): Promise<void> {
@@ -123,14 +132,22 @@ afterAll(async () => {
 const sessionOf = (source: CountedSessions) =>
   source.session(Deadline.after(BOUND_MS, systemClock));
 
-/** Everybody is granted the hot job so many times more, within the bound. */
-async function progress(load: Load, turns: number): Promise<void> {
-  const goals = load.grants.map((grants) => grants + turns);
-  await vi.waitFor(() => {
-    expect(load.faults).toEqual([]);
-    const behind = goals.filter((goal, index) => (load.grants[index] ?? 0) < goal).length;
-    expect(behind, "contenders that are not granted any more").toBe(0);
-  }, WAIT);
+/** Everybody is granted the hot job so many times more, and nobody waits for longer than the bound in between. */
+async function progress(load: Load, turns: number, round: number): Promise<void> {
+  for (let turn = 1; turn <= turns; turn += 1) {
+    const goals = load.grants.map((grants) => grants + 1);
+    try {
+      await vi.waitFor(() => {
+        expect(load.faults).toEqual([]);
+        const behind = goals.filter((goal, index) => (load.grants[index] ?? 0) < goal).length;
+        expect(behind, "contenders that are not granted any more").toBe(0);
+      }, WAIT);
+    } catch (error) {
+      throw new Error(`after kill ${round}, turn ${turn}: ${await load.describe()}`, {
+        cause: error,
+      });
+    }
+  }
 }
 
 /** What keeps this process busy, by kind: timers, sockets, requests. */
@@ -160,14 +177,17 @@ describe(`a server that is killed and started again ${ROUNDS} times under load`,
     const idle = resources();
     const load = new Load(sources);
     const memory: number[] = [];
-    await progress(load, 1);
-    for (let round = 0; round < ROUNDS; round += 1) {
-      await server.kill();
-      await address.restart();
-      await progress(load, TURNS[round % TURNS.length] as number);
-      memory.push(process.memoryUsage().rss);
+    try {
+      await progress(load, 1, 0);
+      for (let round = 0; round < ROUNDS; round += 1) {
+        await server.kill();
+        await address.restart();
+        await progress(load, TURNS[round % TURNS.length] as number, round + 1);
+        memory.push(process.memoryUsage().rss);
+      }
+    } finally {
+      await load.stop();
     }
-    await load.stop();
 
     expect(load.faults).toEqual([]);
     await nothingIsLeft(sources[0] as CountedSessions);
