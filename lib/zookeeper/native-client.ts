@@ -30,6 +30,8 @@ export class NativeClient implements Handle {
   #client: PackageClient;
   #target: HandleRequest | undefined;
   #closed = false;
+  /** Another client is to go on with the session, and has not begun. */
+  #resuming = false;
   #closing: Promise<void> | undefined;
 
   private constructor(Package: Package, events: HandleEvents) {
@@ -46,8 +48,9 @@ export class NativeClient implements Handle {
   static async open(
     request: HandleRequest,
     events: HandleEvents,
+    load = loadPackage,
   ): Promise<NativeClient | undefined> {
-    const handle = await NativeClient.load(events);
+    const handle = new NativeClient(await load(), events);
     handle.#target = request;
     if (await handle.#start()) return handle;
     await handle.close(); // it is dead from the start, and yet holds memory
@@ -106,11 +109,13 @@ export class NativeClient implements Handle {
   }
 
   async #resume(session: object): Promise<void> {
+    this.#resuming = true;
     while (!(await this.#start(session)) && !this.#closed) {
       await new Promise((resolve) => setTimeout(resolve, REFUSED_MS));
       this.#client.close();
       this.#client = this.#newClient();
     }
+    this.#resuming = false;
   }
 
   create(path: string, data: string, mode: CreateMode): Promise<string> {
@@ -201,14 +206,21 @@ export class NativeClient implements Handle {
         if (code === ZK.ok) resolve(pick(...result));
         else reject(requestError(operation, path, this.#meaningOf(code, client), text));
       });
-      if (sent !== ZK.ok) reject(requestError(operation, path, sent, "refused by the client"));
+      if (sent !== ZK.ok) {
+        const code = this.#meaningOf(sent, client);
+        reject(requestError(operation, path, code, "refused by the client"));
+      }
       if (client === this.#client && client.state === SOCKET_CLOSED) this.#replace();
     });
   }
 
-  /** A client that was replaced was closed by us, and for its requests the connection broke. */
+  /**
+   * A client that was replaced was closed by us, and the one after it refuses what comes before it has begun. The
+   * session goes on all the same: for its requests the connection broke, and nobody may take it for over.
+   */
   #meaningOf(code: number, client: PackageClient): number {
-    const replaced = client !== this.#client && !this.#closed;
-    return code === ZK.closing && replaced ? ZK.connectionLoss : code;
+    const isBetween = client !== this.#client || this.#resuming;
+    const saysOver = code === ZK.closing || code === ZK.invalidState;
+    return saysOver && isBetween && !this.#closed ? ZK.connectionLoss : code;
   }
 }
