@@ -4,15 +4,25 @@
  */
 import type { FencingToken } from "./token.js";
 
-/** Whose write it is. */
-export interface WriteIdentity {
-  /** The result's key, chosen by the user. */
-  key: string;
-  /** The job the key belongs to. */
+/** Whose write it is: a claim, as the sink sees it. */
+export interface ClaimIdentity {
+  /** The job that the key belongs to. */
   job: string;
   token: FencingToken;
   /** Who writes, for people who look; cut to 64 bytes. */
   holder?: string;
+  /**
+   * Asks ZooKeeper whether the claim is held now, and throws when it is not. It is called when the key has no fence and
+   * `compact` has removed fences that were as old: only a claim that is alive may begin a new one there. Without it
+   * such a write is `stale`.
+   */
+  confirm?: (signal: AbortSignal | undefined) => Promise<void>;
+}
+
+/** A claim's write at a key. */
+export interface WriteIdentity extends ClaimIdentity {
+  /** The result's key, chosen by the user. */
+  key: string;
 }
 
 /** How long a call may take, all retries included, and what cancels it. */
@@ -32,28 +42,95 @@ export interface PresentResult {
   ageMs: number;
 }
 
+/** The fence is above this token. `fenceText` is where it stands. */
+export interface Stale {
+  outcome: "stale";
+  fenceText: string;
+}
+
+/** The key belongs to another job; nothing was changed. */
+export interface Foreign {
+  outcome: "foreign";
+  owner: string;
+}
+
+/** Another value was committed under this token before; nothing was changed. */
+export interface Conflict {
+  outcome: "conflict";
+}
+
+/** A later write under the same token is there already: this one was late on its way. Nothing was changed. */
+export interface Superseded {
+  outcome: "superseded";
+}
+
+/** Why a write is not accepted. */
+export type Refusal = Stale | Foreign | Conflict | Superseded;
+
+/** Only in observe mode: it would have been refused, and went on all the same. */
+export interface Observed {
+  outcome: "observed";
+  refusal: Refusal;
+}
+
+/** How safe a write is, where the sink was told to wait for it. */
+export interface Durability {
+  /** Replicas that have it. */
+  replicas: number;
+  /** Whether it is in the append-only file of the server that took it; undefined when that was not asked for. */
+  aof: boolean | undefined;
+  /** Whether all that was asked for was reached in time. The write is accepted either way. */
+  reached: boolean;
+}
+
+/** Part of the answer to a write that waits for durability. */
+export interface Kept {
+  durability?: Durability;
+}
+
 export type AdvanceAnswer =
   /** The fence now stands at this token (`advanced`), or stood there already (`current`). */
-  | { outcome: "advanced" | "current"; present: PresentResult | undefined }
-  /** The fence is above this token; nothing was changed. */
-  | { outcome: "stale"; fenceText: string }
-  /** The key belongs to another job; nothing was changed. */
-  | { outcome: "foreign"; owner: string };
+  | ({ outcome: "advanced" | "current"; present: PresentResult | undefined } & Kept)
+  | Observed
+  | Stale
+  | Foreign;
 
 export type CommitAnswer =
-  | { outcome: "committed"; revision: number }
-  /** The same value was committed under this token before: a retry. */
-  | { outcome: "duplicate"; revision: number }
-  /** Another value was committed under this token before; nothing was changed. */
-  | { outcome: "conflict" }
-  | { outcome: "stale"; fenceText: string }
-  | { outcome: "foreign"; owner: string };
+  /** `duplicate`: the same value was committed under this token before, as by a retry. */
+  ({ outcome: "committed" | "duplicate"; revision: number } & Kept) | Observed | Refusal;
 
-export interface CommitRequest extends WriteIdentity {
-  value: Uint8Array | string;
-  /** Whole milliseconds until the result expires, 1 or more; none keeps it. The fence never expires. */
+export type InvalidateAnswer =
+  /** There is no value now, and nothing older can bring it back. */
+  ({ outcome: "invalidated"; found: boolean } & Kept) | Observed | Stale | Foreign | Superseded;
+
+export type CommitAllAnswer =
+  /** One revision for each result, in their order; 0 for a deletion. */
+  | ({ outcome: "committed" | "duplicate"; revisions: number[] } & Kept)
+  /** `key` is the first one that stood in the way. Nothing was changed at any key, unless it was `observed`. */
+  | ((Observed | Refusal) & { key: string });
+
+/** How a result is written. */
+export interface WriteOptions {
+  /** Whole milliseconds until the result expires, 1 or more; none keeps it. */
   ttlMs?: number;
+}
+
+export interface CommitRequest extends WriteIdentity, WriteOptions {
+  value: Uint8Array | string;
   /** `once` (default): one result per claim. `update`: the holder may write again under its own token. */
+  mode?: "once" | "update";
+}
+
+/** One of several results: a value, or none to delete it. */
+export interface ResultChange extends WriteOptions {
+  key: string;
+  value: Uint8Array | string | undefined;
+}
+
+export interface CommitAllRequest extends ClaimIdentity {
+  /** At least one, each key once; in a cluster all in one slot. */
+  results: ResultChange[];
+  /** As in {@link CommitRequest}. */
   mode?: "once" | "update";
 }
 
@@ -72,7 +149,7 @@ export interface FenceRecord {
   /** Canonical text of the highest token that was accepted. */
   tokenText: string;
   job: string;
-  /** `open`: the token's claim has started and not committed yet. */
+  /** `open`: the token's claim has started, or deleted the result, and has not committed since. */
   state: "open" | "committed";
   /** The last committed result, undefined when there was none. */
   committed:
@@ -80,14 +157,31 @@ export interface FenceRecord {
     | undefined;
   /** Rejected writes so far. */
   staleCount: number;
+  /** Writes that were let through in observe mode, and would have been rejected. */
+  observedCount: number;
+  /** The last write that was rejected or let through. */
   lastStale: { tokenText: string; atMs: number } | undefined;
+}
+
+export interface WaitOptions extends CallOptions {
+  /** Canonical text of a token: only a result of a newer one ends the wait. Default: any committed result. */
+  newerThan?: string;
 }
 
 export interface Sink {
   /** Raises the fence to the token before the work starts, and tells what result is there. */
   advanceFence(identity: WriteIdentity, options?: CallOptions): Promise<AdvanceAnswer>;
+  /**
+   * The fence of a claim that was raised is watched over until the returned function is called: when the server turns
+   * out to have lost it, it is raised again before anything else is written.
+   */
+  keepRaised(identity: WriteIdentity): () => void;
   /** Compares the token and writes value and fence, in one atomic step. */
   commitResult(request: CommitRequest, options?: CallOptions): Promise<CommitAnswer>;
+  /** Several results of one claim in one atomic step: all of them or none. */
+  commitResults(request: CommitAllRequest, options?: CallOptions): Promise<CommitAllAnswer>;
+  /** Deletes the result and raises the fence, so that work begun earlier cannot bring it back. */
+  invalidateResult(identity: WriteIdentity, options?: CallOptions): Promise<InvalidateAnswer>;
   /** Value and fence in one atomic step. */
   readResult(key: string, options?: CallOptions): Promise<ReadAnswer>;
   /** Ends the connection; safe to call again. */

@@ -2,7 +2,7 @@
  * The one-call recipe: claim the job, raise the fence, run the handler, commit its result behind the fence, release.
  * The order is the point: the fence is raised before the work starts, and the sink compares the token at the write.
  */
-import { ClaimLostError } from "../lib/errors.js";
+import { ClaimLostError, SinkOutcomeUnknownError } from "../lib/errors.js";
 import type { CommitAnswer, PresentResult, Sink } from "../lib/sink.js";
 import type { FencingToken } from "../lib/token.js";
 import { defaultHolder } from "./claim/holder.js";
@@ -72,25 +72,30 @@ interface Held {
 async function runHeld(held: Held, handler: Handler): Promise<FencedRunAnswer> {
   const { claim, result } = held;
   const { token } = claim;
-  let value: Uint8Array | string | undefined;
+  let letGo = () => {};
   try {
     const ended = result && (await raiseFence(held, result));
     if (ended !== undefined) return ended;
+    if (result !== undefined) {
+      letGo = result.sink.keepRaised({ ...identityOf(held), key: result.key });
+    }
     held.signal?.throwIfAborted();
-    value = await handler(claim);
+    const value = await handler(claim);
+    const lost = lossOf(claim);
+    if (lost !== undefined) return { outcome: "lost", token, error: lost };
+    if (result === undefined || value === undefined) return { outcome: "done", token };
+    const { sink, key, ttlMs } = result;
+    const request = { ...identityOf(held), key, value };
+    const commit = ttlMs === undefined ? request : { ...request, ttlMs };
+    return { ...(await sink.commitResult(commit)), token };
   } catch (error) {
-    // A handler that was told to stop may end in any way it likes.
-    const lost = lossOf(claim, error);
+    // A handler that was told to stop may end in any way it likes; an error of the sink tells what became of a write.
+    const lost = error instanceof SinkOutcomeUnknownError ? undefined : lossOf(claim, error);
     if (lost === undefined) throw error;
     return { outcome: "lost", token, error: lost };
+  } finally {
+    letGo();
   }
-  const lost = lossOf(claim);
-  if (lost !== undefined) return { outcome: "lost", token, error: lost };
-  if (result === undefined || value === undefined) return { outcome: "done", token };
-  const { sink, key, ttlMs } = result;
-  const request = { ...identityOf(held), key, value };
-  const commit = ttlMs === undefined ? request : { ...request, ttlMs };
-  return { ...(await sink.commitResult(commit)), token };
 }
 
 /** Raises the fence before anything is read or done; gives an answer when the handler need not or must not run. */
@@ -103,14 +108,19 @@ async function raiseFence(
   const signal = AbortSignal.any([held.claim.signal, ...signals]);
   const raised = await sink.advanceFence({ ...identityOf(held), key }, { signal });
   if (raised.outcome === "stale" || raised.outcome === "foreign") return { ...raised, token };
+  if (raised.outcome === "observed" || raised.present === undefined) return undefined;
   const { present } = raised;
-  if (present === undefined || accept === undefined) return undefined;
-  const accepted = accept === "any" || present.ageMs < accept.maxAgeMs;
-  return accepted ? { outcome: "present", token, present } : undefined;
+  if (accept === undefined) return undefined;
+  const isYoung = accept === "any" || present.ageMs < accept.maxAgeMs;
+  if (!isYoung) return undefined;
+  // The fence describes what was committed; what is at the key may be somebody else's plain SET by now.
+  const { matches } = await sink.readResult(key, { signal });
+  return matches ? { outcome: "present", token, present } : undefined;
 }
 
 function identityOf({ claim, holder }: Held) {
-  return { job: claim.job, token: claim.token, holder };
+  const confirm = (signal: AbortSignal | undefined) => claim.confirm(signal);
+  return { job: claim.job, token: claim.token, holder, confirm };
 }
 
 /** The loss of the claim, if it is lost: also when the process was stopped and has not been told yet. */

@@ -5,6 +5,8 @@ export { type Clock, systemClock } from "../lib/clock.js";
 export * from "../lib/errors.js";
 export { decodeJobId, encodeJobId, JOB_ID_BYTES_MAX } from "../lib/job-id.js";
 export { fenceKeyOf } from "../lib/redis/fence-key.js";
+export { type FenceMode, FencePolicy, type FencePolicyOptions } from "../lib/redis/fence-policy.js";
+export type { FenceLoss } from "../lib/redis/held-fences.js";
 export { openRedisSink, type RedisSinkOptions } from "../lib/redis/redis-sink.js";
 export type * from "../lib/sink.js";
 export { compareTokens, type FencingToken, parseToken } from "../lib/token.js";

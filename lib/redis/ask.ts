@@ -17,12 +17,19 @@ export interface Asked<Request> {
   run(request: Request, limits: Limits): Promise<Attempt>;
 }
 
-export type Question<Answer, Request = ScriptRequest | CommandRequest> = Request & {
+export interface Question<Answer, Request = ScriptRequest | CommandRequest> {
+  /** What to send; made anew for each attempt. */
+  request: () => Request;
   /** Whether it may write, so that a lost reply leaves the outcome unknown. */
   writes: boolean;
   /** Turns a reply into the answer, or throws what it means. */
-  answerOf: (reply: unknown) => Answer;
-};
+  answerOf: (reply: unknown) => Answer | Again;
+}
+
+/** A reply after which something has to be done, and then the question is asked again. */
+export class Again {
+  constructor(readonly prepare: (limits: Limits) => Promise<void>) {}
+}
 
 /**
  * Repeats a question through lost replies, broken connections and a server that is loading.
@@ -43,13 +50,19 @@ export async function ask<Answer, Request = ScriptRequest | CommandRequest>(
   const ended = (error: unknown) => (uncertain ? unknownOutcome(connection, error) : error);
 
   for (let pauseMs = PAUSE_MS_MIN; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
-    const attempt = await connection.run(question, limits);
+    const attempt = await connection.run(question.request(), limits);
     if (attempt.kind === "reply") {
       try {
-        return question.answerOf(attempt.reply);
+        const answer = question.answerOf(attempt.reply);
+        if (!(answer instanceof Again)) return answer;
+        await answer.prepare(limits);
+        signal?.throwIfAborted();
       } catch (fault) {
         throw ended(fault);
       }
+      if (!deadline.passed) continue;
+      const cause = new Error("the deadline passed while the write was prepared again");
+      throw ended(uncertain ? cause : unreachable(connection, cause));
     }
     if (attempt.kind === "refused" && !attempt.passing) throw ended(attempt.error);
     if (attempt.kind === "lost" && question.writes) uncertain = true;

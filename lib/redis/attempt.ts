@@ -8,7 +8,7 @@ import type { ScriptName } from "./script-files.js";
 /** A call of a script. */
 export interface ScriptRequest {
   script: ScriptName;
-  keys: [string, string];
+  keys: string[];
   values: (string | Buffer)[];
 }
 

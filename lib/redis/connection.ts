@@ -28,7 +28,7 @@ export interface ConnectionOptions {
 const QUIT_TIMEOUT_MS = 500;
 const DISCONNECT_TIMEOUT_MS = 100;
 
-type ScriptCall = (...keysAndArguments: (string | Buffer)[]) => Promise<unknown>;
+type ScriptCall = (keyCount: number, ...keysAndArguments: (string | Buffer)[]) => Promise<unknown>;
 
 export class RedisConnection {
   /** `host:port`, for messages. */
@@ -123,7 +123,7 @@ export class RedisConnection {
     // defineCommand adds methods that the types of ioredis do not know; "Buffer" asks for binary replies.
     const commands = this.#redis as unknown as Record<string, ScriptCall>;
     const call = commands[`${request.script}Buffer`] as ScriptCall;
-    return call.call(this.#redis, ...request.keys, ...request.values);
+    return call.call(this.#redis, request.keys.length, ...request.keys, ...request.values);
   }
 
   #failed(failure: {
@@ -182,7 +182,7 @@ function makeClient(address: RedisAddress, options: ConnectionOptions): Redis {
     reconnectOnError: (error) => serverCode(error.message) === "READONLY",
   });
   for (const name of SCRIPT_NAMES) {
-    client.defineCommand(name, { lua: scriptText(name), numberOfKeys: 2 });
+    client.defineCommand(name, { lua: scriptText(name) });
   }
   return client;
 }

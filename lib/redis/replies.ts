@@ -1,6 +1,6 @@
 /**
- * The reply codes of the scripts, and what each means: an answer of the sink, or an error. A test holds this file and
- * the scripts' headers against the scripts.
+ * The reply codes of the scripts, and what each means: an answer of the sink, something to be done first, or an error.
+ * A test holds this file and the scripts' headers against the scripts.
  */
 import {
   FenceCorruptError,
@@ -12,92 +12,102 @@ import {
 } from "../errors.js";
 import type {
   AdvanceAnswer,
+  CommitAllAnswer,
   CommitAnswer,
-  FenceRecord,
+  InvalidateAnswer,
   PresentResult,
-  ReadAnswer,
+  Refusal,
 } from "../sink.js";
+import type { Said } from "./fenced-write.js";
 import type { ScriptName } from "./script-files.js";
-import { digestOf } from "./stored-form.js";
 
-/** Every code that a script replies with, as its first item. */
-export const CODE = {
-  advanced: "advanced",
-  current: "current",
-  committed: "committed",
-  duplicate: "duplicate",
-  conflict: "conflict",
-  stale: "stale",
-  foreign: "foreign",
-  result: "result",
-  wrongType: "wrongtype",
-  corrupt: "corrupt",
-  badToken: "badtoken",
-  badArgument: "badargument",
-  noPermission: "noperm",
-} as const;
+const CLAIM_FAULTS = ["wrongtype", "corrupt", "badtoken", "badargument", "noperm"];
+const REFUSALS = ["observed", "stale", "foreign", "floor"];
 
-const READ_FAULTS = [CODE.wrongType, CODE.corrupt];
-const WRITE_FAULTS = [...READ_FAULTS, CODE.badToken, CODE.badArgument, CODE.noPermission];
-
-/** Which codes each script replies with. */
+/** Which codes each script replies with, as the first item. */
 export const REPLY_CODES: Record<ScriptName, readonly string[]> = {
-  advanceFence: [CODE.advanced, CODE.current, CODE.stale, CODE.foreign, ...WRITE_FAULTS],
+  advanceFence: ["advanced", "current", ...REFUSALS, ...CLAIM_FAULTS],
   commitResult: [
-    CODE.committed,
-    CODE.duplicate,
-    CODE.conflict,
-    CODE.stale,
-    CODE.foreign,
-    ...WRITE_FAULTS,
+    ...["committed", "duplicate", "conflict", "superseded", "lost", "unstaged"],
+    ...[...REFUSALS, ...CLAIM_FAULTS],
   ],
-  readResult: [CODE.result, ...READ_FAULTS],
+  commitResults: [
+    ...["committed", "duplicate", "conflict", "superseded", "lost"],
+    ...[...REFUSALS, ...CLAIM_FAULTS],
+  ],
+  invalidateResult: ["invalidated", "superseded", "lost", ...REFUSALS, ...CLAIM_FAULTS],
+  readResult: ["result", "wrongtype", "corrupt"],
+  raiseFloor: ["raised", "current", "stale", "corrupt", "badtoken"],
+  dropFence: ["dropped", "kept", "corrupt", "badtoken", "badargument"],
 };
 
-/** The answer in a reply of `advanceFence`. */
-export function advanceAnswer(reply: unknown, key: string): AdvanceAnswer {
+/** What a reply of `advanceFence` says. */
+export function advanceAnswer(reply: unknown, key: string): Said<AdvanceAnswer> {
   const [code, ...fields] = textsOf(reply);
-  switch (code) {
-    case CODE.advanced:
-    case CODE.current:
-      return { outcome: code, present: presentOf(fields) };
-    case CODE.stale:
-      return { outcome: code, fenceText: fields[0] ?? "" };
-    case CODE.foreign:
-      return { outcome: code, owner: fields[0] ?? "" };
-    default:
-      throw faultOf(code, fields[0] ?? "", key);
+  if (code === "advanced" || code === "current") {
+    return { outcome: code, present: presentOf(fields) };
   }
+  return notWritten(code, fields, key) as Said<AdvanceAnswer>; // it refuses with fewer codes
 }
 
-/** The answer in a reply of `commitResult`. */
-export function commitAnswer(reply: unknown, key: string): CommitAnswer {
-  const [code, field = ""] = textsOf(reply);
+/** What a reply of `commitResult` says; `unstaged` is for who has staged a value. */
+export function commitAnswer(
+  reply: unknown,
+  key: string,
+): Said<CommitAnswer | { outcome: "unstaged" }> {
+  const [code, ...fields] = textsOf(reply);
+  if (code === "committed" || code === "duplicate") {
+    return { outcome: code, revision: Number(fields[0]) };
+  }
+  if (code === "unstaged") return { outcome: code };
+  return notWritten(code, fields, key);
+}
+
+/** What a reply of `commitResults` says. */
+export function commitAllAnswer(reply: unknown, keys: string[]): Said<CommitAllAnswer> {
+  const [code = "", ...fields] = textsOf(reply);
+  if (code === "committed" || code === "duplicate") {
+    return { outcome: code, revisions: fields.map(Number) };
+  }
+  const [number, ...rest] = fields;
+  const isAboutAll = ["badtoken", "badargument", "noperm"].includes(code);
+  const key = keys[Number(number) - 1] ?? keys.join(", ");
+  return { ...notWritten(code, isAboutAll ? fields : rest, key), key } as Said<CommitAllAnswer>;
+}
+
+/** What a reply of `invalidateResult` says. */
+export function invalidateAnswer(reply: unknown, key: string): Said<InvalidateAnswer> {
+  const [code, ...fields] = textsOf(reply);
+  if (code === "invalidated") return { outcome: code, found: fields[0] === "1" };
+  return notWritten(code, fields, key) as Said<InvalidateAnswer>; // it refuses with fewer codes
+}
+
+function notWritten(
+  code: string | undefined,
+  fields: string[],
+  key: string,
+): Said<Refusal | { outcome: "observed"; refusal: Refusal }> {
+  const [field = ""] = fields;
+  if (code === "lost") return { outcome: "lost" };
+  if (code === "floor") return { outcome: "floor", key, floorText: field };
+  if (code !== "observed") return refusalOf(code, field, key);
+  const [, floor = ""] = fields;
+  const refusal = field === "floor" ? refusalOf("stale", floor, key) : undefined;
+  return { outcome: "observed", refusal: refusal ?? refusalOf(field, floor, key) };
+}
+
+function refusalOf(code: string | undefined, field: string, key: string): Refusal {
   switch (code) {
-    case CODE.committed:
-    case CODE.duplicate:
-      return { outcome: code, revision: Number(field) };
-    case CODE.conflict:
-      return { outcome: code };
-    case CODE.stale:
+    case "stale":
       return { outcome: code, fenceText: field };
-    case CODE.foreign:
+    case "foreign":
       return { outcome: code, owner: field };
+    case "conflict":
+    case "superseded":
+      return { outcome: code };
     default:
       throw faultOf(code, field, key);
   }
-}
-
-/** The answer in a reply of `readResult`. */
-export function readAnswer(reply: unknown, key: string): ReadAnswer {
-  const items = buffersOf(reply);
-  const [code, nowMs = "", found, , ...fields] = items.map(String);
-  if (code !== CODE.result) throw faultOf(code, nowMs, key);
-  const value = found === "1" ? items[3] : undefined;
-  const fence = fenceOf(fields, Number(nowMs));
-  const committed = fence?.committed;
-  const matches = committed && (value === undefined ? false : digestOf(value) === committed.digest);
-  return { key, value, fence, matches };
 }
 
 function presentOf(fields: string[]): PresentResult | undefined {
@@ -106,52 +116,28 @@ function presentOf(fields: string[]): PresentResult | undefined {
   return { tokenText, revision: Number(revision), ageMs: ageMs(Number(committedAt), Number(now)) };
 }
 
-function fenceOf(fields: string[], nowMs: number): FenceRecord | undefined {
-  const [tokenText = "", job = "", state, , ...later] = fields;
-  if (tokenText === "") return undefined;
-  const [committedToken = "", digest = "", revision, committedAt, holder = "", ...refused] = later;
-  const [stale, lastStaleToken = "", lastStaleAt] = refused;
-  const committedAtMs = Number(committedAt);
-  const committed = {
-    tokenText: committedToken,
-    revision: Number(revision),
-    ageMs: ageMs(committedAtMs, nowMs),
-    digest,
-    committedAtMs,
-    holder,
-  };
-  return {
-    tokenText,
-    job,
-    state: state === "committed" ? "committed" : "open",
-    committed: committedToken === "" ? undefined : committed,
-    staleCount: Number(stale),
-    lastStale:
-      lastStaleToken === "" ? undefined : { tokenText: lastStaleToken, atMs: Number(lastStaleAt) },
-  };
-}
-
 /** Never negative: the server's clock may have been set back since the commit. */
-function ageMs(committedAtMs: number, nowMs: number): number {
+export function ageMs(committedAtMs: number, nowMs: number): number {
   return Math.max(0, nowMs - committedAtMs);
 }
 
-function faultOf(code: string | undefined, field: string, key: string): Error {
+/** The error that a reply means. */
+export function faultOf(code: string | undefined, field: string, key: string): Error {
   const shownKey = JSON.stringify(key);
   switch (code) {
-    case CODE.wrongType:
+    case "wrongtype":
       return new ResultTypeError(
         `the key ${shownKey} holds a ${field}, not a string; nothing was changed`,
       );
-    case CODE.corrupt:
+    case "corrupt":
       return new FenceCorruptError(
         `the fence of ${shownKey} was not written by fencekeeper (${field}); nothing was changed`,
       );
-    case CODE.badToken:
+    case "badtoken":
       return new TokenError("Redis was given a token that is not in canonical form");
-    case CODE.badArgument:
+    case "badargument":
       return new OptionError(`the argument ${field} cannot be used; nothing was changed`);
-    case CODE.noPermission:
+    case "noperm":
       return new SinkDeniedError(
         `the Redis user may not run ${field}, which is needed for ${shownKey}; nothing was changed`,
       );
@@ -160,11 +146,11 @@ function faultOf(code: string | undefined, field: string, key: string): Error {
   }
 }
 
-function textsOf(reply: unknown): string[] {
+export function textsOf(reply: unknown): string[] {
   return buffersOf(reply).map(String);
 }
 
-function buffersOf(reply: unknown): Buffer[] {
+export function buffersOf(reply: unknown): Buffer[] {
   if (Array.isArray(reply) && reply.every((item) => Buffer.isBuffer(item))) return reply;
   throw new SinkFaultError("a script gave a reply that is not an array of bulk strings");
 }

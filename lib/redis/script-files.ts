@@ -4,8 +4,16 @@
  */
 import { readFileSync } from "node:fs";
 
-/** The verbs of the sink; each has a script of that name with two keys, the result and its fence. */
-export const SCRIPT_NAMES = ["advanceFence", "commitResult", "readResult"] as const;
+/** The verbs that write results and fences. */
+export const WRITE_SCRIPTS = [
+  "advanceFence",
+  "commitResult",
+  "commitResults",
+  "invalidateResult",
+] as const;
+
+/** The verbs of the sink, and of `compact`; each has a script of that name. */
+export const SCRIPT_NAMES = [...WRITE_SCRIPTS, "readResult", "raiseFloor", "dropFence"] as const;
 
 export type ScriptName = (typeof SCRIPT_NAMES)[number];
 

@@ -4,7 +4,7 @@
  */
 import { type Clock, systemClock } from "../clock.js";
 import { Deadline } from "../deadline.js";
-import type { CallOptions, Sink } from "../sink.js";
+import type { CallOptions, ResultChange, Sink } from "../sink.js";
 import { ask } from "./ask.js";
 import type { CommandRequest } from "./attempt.js";
 import { RedisConnection } from "./connection.js";
@@ -32,17 +32,31 @@ export function openUnfencedSink({
     clock,
   });
   const send = (request: CommandRequest, { timeoutMs = TIMEOUT_MS, signal }: CallOptions = {}) => {
-    const question = { ...request, writes: request.command !== "GET", answerOf: bytesOf };
+    const writes = request.command !== "GET";
+    const question = { request: () => request, writes, answerOf: bytesOf };
     return ask(connection, question, { deadline: Deadline.after(timeoutMs, clock), signal });
+  };
+  const put = ({ key, value }: ResultChange, call?: CallOptions) => {
+    if (value === undefined) return send({ command: "DEL", values: [key] }, call);
+    const bytes = typeof value === "string" ? value : Buffer.from(value);
+    return send({ command: "SET", values: [key, bytes] }, call);
   };
   return {
     async advanceFence() {
       return { outcome: "advanced", present: undefined };
     },
-    async commitResult({ key, value }, call) {
-      const bytes = typeof value === "string" ? value : Buffer.from(value);
-      await send({ command: "SET", values: [key, bytes] }, call);
+    keepRaised: () => () => {},
+    async commitResult(request, call) {
+      await put(request, call);
       return { outcome: "committed", revision: 1 };
+    },
+    async commitResults({ results }, call) {
+      for (const result of results) await put(result, call);
+      return { outcome: "committed", revisions: results.map(() => 1) };
+    },
+    async invalidateResult({ key }, call) {
+      await put({ key, value: undefined }, call);
+      return { outcome: "invalidated", found: true };
     },
     async readResult(key, call) {
       const value = await send({ command: "GET", values: [key] }, call);

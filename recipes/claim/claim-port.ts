@@ -27,6 +27,12 @@ export interface Claim extends AsyncDisposable {
   /** Milliseconds until the local deadline; 0 when the claim is lost or released. */
   remainingMs(): number;
   /**
+   * Asks ZooKeeper whether the claim is held now: its answer is later than this call, whatever server gives it.
+   *
+   * @throws ClaimLostError when it is not held any more, or ZooKeeper cannot tell in time
+   */
+  confirm(signal?: AbortSignal): Promise<void>;
+  /**
    * Calls back when less than `beforeMs` is left (default: 30 per cent of the negotiated session timeout, or half of
    * the time until the local deadline where that is less), with the milliseconds that are, once each time the server
    * has been silent for so long; never after the claim has ended. Gives a function that takes the listener away.

@@ -90,6 +90,12 @@ export class Contender {
     return false;
   }
 
+  /** Whether the znode is there and ours, by what the ensemble knew when this was called, or later. */
+  async isThere(): Promise<boolean> {
+    await this.session.sync(this.claimPath);
+    return (await this.#ownerOf(this.#path ?? "")) === this.session.id;
+  }
+
   async #ownerOf(path: string): Promise<string | undefined> {
     try {
       return (await this.session.read(path)).stat.ephemeralOwner;

@@ -2,10 +2,16 @@
  * A claim that was granted: its token, the signal that says when it is lost, and its release.
  * The signal is courtesy, it saves work; what keeps an old result out is the fence at the sink.
  */
-import { Deadline, settleWithin } from "../../lib/deadline.js";
-import { ClaimLostError, type LossReason, NoNodeError } from "../../lib/errors.js";
+import { Deadline, settleWithin, TIMED_OUT } from "../../lib/deadline.js";
+import {
+  ClaimLostError,
+  ConnectionLossError,
+  type LossReason,
+  NoNodeError,
+} from "../../lib/errors.js";
 import type { FencingToken } from "../../lib/token.js";
 import type { Session, SessionState } from "../../lib/zookeeper/session-port.js";
+import { untilState } from "../../lib/zookeeper/until-state.js";
 import type { Claim, ReleaseAnswer } from "./claim-port.js";
 import type { Contender } from "./contender.js";
 import { Countdown } from "./countdown.js";
@@ -86,6 +92,16 @@ export class HeldClaim implements Claim {
     return this.#countdown.onRunningOut(listener, options.beforeMs);
   }
 
+  async confirm(signal?: AbortSignal): Promise<void> {
+    const signals = signal === undefined ? [this.signal] : [this.signal, signal];
+    const deadline = Deadline.after(this.remainingMs(), this.#session.clock);
+    const found = await settleWithin(this.#isThere(), deadline, AbortSignal.any(signals));
+    if (found === TIMED_OUT) this.#lose("deadline");
+    else if (!found) this.#lose("deleted");
+    this.signal.throwIfAborted();
+    if (this.#ended) throw new ClaimLostError("the claim has been released", "closed");
+  }
+
   release({ timeoutMs }: { timeoutMs?: number } = {}): Promise<ReleaseAnswer> {
     this.#release ??= this.#releaseWithin(timeoutMs);
     return this.#release;
@@ -154,6 +170,19 @@ export class HeldClaim implements Claim {
         this.#looking = undefined;
         if (again) this.#look();
       });
+  }
+
+  /** Looks at our own znode, through connection losses. */
+  async #isThere(): Promise<boolean> {
+    for (;;) {
+      try {
+        return await this.#contender.isThere();
+      } catch (error) {
+        if (!(error instanceof ConnectionLossError)) throw error;
+        const forever = Deadline.after(Number.POSITIVE_INFINITY, this.#session.clock);
+        await untilState(this.#session, (state) => state !== "SUSPENDED", forever);
+      }
+    }
   }
 
   #lose(reason: LossReason): void {

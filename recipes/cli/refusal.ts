@@ -10,7 +10,14 @@ export function refusalOf(answer: CommitAnswer, key: string): Exit | undefined {
   switch (answer.outcome) {
     case "committed":
     case "duplicate":
+    case "observed":
       return undefined;
+    case "superseded":
+      return new Exit(
+        EXIT.dataRefused,
+        `a later result was committed at ${at} under this token; nothing was written`,
+        "SUPERSEDED",
+      );
     case "stale":
       return new Exit(
         EXIT.stale,

@@ -54,7 +54,7 @@ async function fulfil(
   if (raised.outcome === "stale" || raised.outcome === "foreign") {
     throw new Error(`the fence could not be raised: ${raised.outcome}`);
   }
-  if (raised.present !== undefined) {
+  if (raised.outcome !== "observed" && raised.present !== undefined) {
     say({ event: "present", sequence: Number(raised.present.tokenText.slice(-10)) });
     return;
   }

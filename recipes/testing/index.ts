@@ -4,8 +4,9 @@
 export { FAULT_NAMES, type FaultName } from "./faults.js";
 export { JOB } from "./job.js";
 export { Random } from "./random.js";
+export type { AcceptedWrite } from "./script-call.js";
 export { type SimulationOptions, type SimulationResult, simulate } from "./simulate.js";
-export { type AcceptedWrite, SimulatedStore } from "./simulated-store.js";
+export { SimulatedStore } from "./simulated-store.js";
 export { standardWork } from "./standard-work.js";
 export type { Worker } from "./worker.js";
 export type { Work } from "./world.js";

@@ -1,20 +1,13 @@
 /**
- * A simulated sink as one process sees it: one atomic step at the store, and a way there and back on which messages are
- * late or lost. What is done about a lost reply is the production code (`lib/redis/ask.ts`).
+ * A simulated sink as one process sees it: the production sink on a way to a simulated store on which messages are late
+ * or lost.
  */
-import { Deadline, settleWithin, TIMED_OUT } from "../../lib/deadline.js";
+import { settleWithin, TIMED_OUT } from "../../lib/deadline.js";
 import { SinkUnreachableError } from "../../lib/errors.js";
-import { type Asked, ask } from "../../lib/redis/ask.js";
-import type { Attempt, Limits } from "../../lib/redis/attempt.js";
-import type {
-  AdvanceAnswer,
-  CallOptions,
-  CommitAnswer,
-  CommitRequest,
-  ReadAnswer,
-  Sink,
-  WriteIdentity,
-} from "../../lib/sink.js";
+import type { Asked } from "../../lib/redis/ask.js";
+import type { Attempt, Limits, ScriptRequest } from "../../lib/redis/attempt.js";
+import { scriptedSink } from "../../lib/redis/scripted-sink.js";
+import type { Sink } from "../../lib/sink.js";
 import type { Random } from "./random.js";
 import type { SimulatedProcess } from "./simulated-process.js";
 import type { SimulatedStore } from "./simulated-store.js";
@@ -31,11 +24,6 @@ export interface SinkWeather {
   scriptsLife: number;
 }
 
-/** What one question does at the store. */
-interface StoreRequest {
-  step: (store: SimulatedStore, nowMs: number) => unknown;
-}
-
 const TRAVEL_MS = [1, 30] as const;
 
 /** How long a reply is waited for before the attempt counts as lost, in milliseconds. */
@@ -50,33 +38,25 @@ export interface SimulatedSinkOptions {
   weather: SinkWeather;
 }
 
-export class SimulatedSink implements Sink, Asked<StoreRequest> {
+export function simulatedSink(options: SimulatedSinkOptions): Sink {
+  return scriptedSink({
+    clock: options.process.main,
+    timeoutMs: CALL_TIMEOUT_MS,
+    connection: new SimulatedSinkConnection(options),
+    close: async () => {},
+  });
+}
+
+class SimulatedSinkConnection implements Asked<ScriptRequest> {
   readonly place = "the simulated sink";
-  readonly #options: SimulatedSinkOptions;
   /** The life of the server in which it was last given the scripts. */
   #scriptsLife = 0;
 
-  constructor(options: SimulatedSinkOptions) {
-    this.#options = options;
-  }
-
-  advanceFence(identity: WriteIdentity, call?: CallOptions): Promise<AdvanceAnswer> {
-    return this.#ask(true, (store, nowMs) => store.advanceFence(identity, nowMs), call);
-  }
-
-  commitResult(request: CommitRequest, call?: CallOptions): Promise<CommitAnswer> {
-    return this.#ask(true, (store, nowMs) => store.commitResult(request, nowMs), call);
-  }
-
-  readResult(key: string, call?: CallOptions): Promise<ReadAnswer> {
-    return this.#ask(false, (store, nowMs) => store.readResult(key, nowMs), call);
-  }
-
-  async close(): Promise<void> {}
+  constructor(readonly options: SimulatedSinkOptions) {}
 
   /** One attempt, with another way there and back first where the server has not got the scripts. */
-  async run(request: StoreRequest, limits: Limits): Promise<Attempt> {
-    const { weather } = this.#options;
+  async run(request: ScriptRequest, limits: Limits): Promise<Attempt> {
+    const { weather, store } = this.options;
     if (!weather.isUp) return { kind: "unsent", cause: new Error("the simulated sink is down") };
     if (this.#scriptsLife !== weather.scriptsLife) {
       const life = weather.scriptsLife;
@@ -84,25 +64,15 @@ export class SimulatedSink implements Sink, Asked<StoreRequest> {
       if (loaded.kind !== "reply") return loaded;
       this.#scriptsLife = life;
     }
-    return this.#exchange(request.step, limits);
+    return this.#exchange((nowMs) => store.call(request, nowMs), limits);
   }
 
-  #ask<Answer>(
-    writes: boolean,
-    step: (store: SimulatedStore, nowMs: number) => Answer,
-    { timeoutMs = CALL_TIMEOUT_MS, signal }: CallOptions = {},
-  ): Promise<Answer> {
-    const deadline = Deadline.after(timeoutMs, this.#options.process.main);
-    const answerOf = (reply: unknown) => reply as Answer; // the store's answer comes as it is
-    return ask<Answer, StoreRequest>(this, { step, writes, answerOf }, { deadline, signal });
-  }
-
-  async #exchange(step: StoreRequest["step"], limits: Limits): Promise<Attempt> {
-    const { process, store } = this.#options;
+  async #exchange(step: (nowMs: number) => unknown, limits: Limits): Promise<Attempt> {
+    const { process } = this.options;
     const deadline = limits.deadline.atMost(REPLY_TIMEOUT_MS);
     const replied = new Promise<unknown>((resolve) => {
       this.#travel(() => {
-        const reply = step(store, process.scheduler.nowMs());
+        const reply = step(Math.floor(process.scheduler.nowMs()));
         this.#travel(() => process.main.receive(() => resolve(reply)));
       });
     });
@@ -113,7 +83,7 @@ export class SimulatedSink implements Sink, Asked<StoreRequest> {
   }
 
   #travel(arrive: () => void): void {
-    const { process, random, weather } = this.#options;
+    const { process, random, weather } = this.options;
     if (random.chance(weather.loss)) return;
     process.scheduler.after(random.whole(...TRAVEL_MS) + weather.slowMs, () => {
       if (weather.isUp) arrive();

@@ -9,7 +9,7 @@ import { Random } from "./random.js";
 import { Scheduler } from "./scheduler.js";
 import { SimulatedEnsemble } from "./simulated-ensemble.js";
 import { SimulatedProcess } from "./simulated-process.js";
-import { SimulatedSink, type SinkWeather } from "./simulated-sink.js";
+import { type SinkWeather, simulatedSink } from "./simulated-sink.js";
 import { SimulatedStore } from "./simulated-store.js";
 import { SimulatedZooKeeper } from "./simulated-zookeeper.js";
 import { type Surroundings, Worker } from "./worker.js";
@@ -157,7 +157,7 @@ export class World implements Surroundings {
       ...{ process, ensemble, random, sessionTimeoutMs: ASKED_TIMEOUT_MS },
       ...{ connectTimeoutMs: CONNECT_TIMEOUT_MS, stuckMs: STUCK_MS },
     });
-    const sink = new SimulatedSink({ process, random, store, weather });
+    const sink = simulatedSink({ process, random, store, weather });
     const worker = new Worker(this, { process, zookeeper, sink });
     this.workers.push(worker);
     this.#working += 1;

@@ -28,7 +28,7 @@ export class WriteChecks {
     store.accepted.forEach(({ tokenText, value }, index) => {
       const before = store.accepted[index - 1]?.tokenText ?? "";
       if (tokenText < before) violated(`a write under ${tokenText} lies on top of ${before}`);
-      const under = UNDER.exec(value)?.[1] ?? tokenText;
+      const under = UNDER.exec(value ?? "")?.[1] ?? tokenText;
       if (under !== tokenText) {
         violated(`what was written under ${tokenText} was computed under ${under}`);
       }

@@ -374,7 +374,7 @@ describe("a server that refuses us", () => {
   });
 
   it("says so when a script may not read", async () => {
-    const rights = ["~*", "+@all", "-hmget"];
+    const rights = ["~*", "+@all", "-hgetall"];
     await redis.acl("SETUSER", "limited", "reset", "on", ">secret", ...rights);
     await commit(openSink(), 1, "one");
     const read = openSink({ url: asUser("limited", "secret") }).readResult(key);

@@ -5,6 +5,7 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { FenceCorruptError, ResultTypeError } from "../../lib/errors.js";
+import { floorKeyOf } from "../../lib/redis/fence-key.js";
 import { openRedisSink } from "../../lib/redis/redis-sink.js";
 import { type ScriptName, scriptText } from "../../lib/redis/script-files.js";
 import { digestOf } from "../../lib/redis/stored-form.js";
@@ -18,6 +19,7 @@ let sink: Sink;
 let run = 0;
 let key = "";
 let fence = "";
+let floor = "";
 
 beforeAll(async () => {
   server = await startRedis({ args: [] });
@@ -34,6 +36,7 @@ afterAll(async () => {
 beforeEach(() => {
   key = `script-test:${process.pid}:${run++}`;
   fence = `fence:{${key}}`;
+  floor = floorKeyOf(key);
 });
 
 const token = (sequence: number, generation = 7n) =>
@@ -41,7 +44,7 @@ const token = (sequence: number, generation = 7n) =>
 
 /** Calls a script as it is, or as changed by a test. */
 function call(script: string, args: string[], client = redis): Promise<unknown> {
-  return client.eval(script, 2, key, fence, ...args);
+  return client.eval(script, 3, key, fence, floor, ...args);
 }
 
 function commitArgs(more: Partial<Record<keyof typeof COMMIT, string>> = {}): string[] {
@@ -160,7 +163,6 @@ describe("what is stored in another form", () => {
     token: token(1),
     job: "job",
     state: "committed",
-    committedToken: token(1),
     digest: digestOf(Buffer.from("value")),
     revision: "1",
     committedAt: "1700000000000",
@@ -173,8 +175,6 @@ describe("what is stored in another form", () => {
     ["job", { job: "j".repeat(65) }],
     ["state", { state: undefined }],
     ["state", { state: "done" }],
-    ["committedToken", { committedToken: undefined }],
-    ["committedToken", { committedToken: token(2) }],
     ["committedToken", { state: "open", committedToken: token(2) }],
     ["committedToken", { state: "open", committedToken: "1" }],
     ["digest", { digest: undefined }],
@@ -183,7 +183,9 @@ describe("what is stored in another form", () => {
     ["revision", { revision: "1e3" }],
     ["revision", { revision: "1".repeat(16) }],
     ["committedAt", { committedAt: "01" }],
+    ["order", { order: "1" }],
     ["stale", { stale: "-1" }],
+    ["observed", { observed: "" }],
     ["lastStaleToken", { lastStaleToken: "5" }],
     ["lastStaleAt", { lastStaleAt: "soon" }],
   ])("a fence whose %s is as in %j is corrupt, and nothing is written", async (field, change) => {
@@ -274,7 +276,7 @@ describe("the comparison", () => {
     return broken;
   }
 
-  const LESS = "token < fence.token";
+  const LESS = "claim.token < fence.token";
 
   it("keeps every rule", async () => {
     expect(scriptText("advanceFence")).toContain(LESS);
@@ -292,12 +294,13 @@ describe("the comparison", () => {
   });
 
   it("is missed when the first writer wins", async () => {
-    const change = (text: string) => text.replace(LESS, "token ~= fence.token");
+    const change = (text: string) => text.replace(LESS, "claim.token ~= fence.token");
     expect(await brokenRules(change)).toContain("a newer token writes");
   });
 
   it("is missed when the bare sequence is compared", async () => {
-    const change = (text: string) => text.replace(LESS, "token:sub(28) < fence.token:sub(28)");
+    const change = (text: string) =>
+      text.replace(LESS, "claim.token:sub(28) < fence.token:sub(28)");
     expect(await brokenRules(change)).toEqual([
       "the generation counts first",
       "a late generation is refused",
@@ -330,6 +333,7 @@ describe("a user who may not run every command", () => {
     if (!(await canAsk())) return; // Redis 6.2: the next test is about it
     const client = await clientWithout(command);
     await call(scriptText("commitResult"), commitArgs());
+    if (command === "persist") await redis.pexpire(fence, 1_000_000);
     const args = name === "advanceFence" ? [token(2), "job", ""] : commitArgs({ token: token(2) });
     await changesNothing(async () => {
       const reply = await call(scriptText(name), args, client);

@@ -6,7 +6,8 @@ import fc from "fast-check";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { JobIdError, OptionError, ResultKeyError, ResultTooLargeError } from "../../lib/errors.js";
-import { openRedisSink, RESULT_BYTES_MAX } from "../../lib/redis/redis-sink.js";
+import { openRedisSink } from "../../lib/redis/redis-sink.js";
+import { RESULT_BYTES_MAX } from "../../lib/redis/request-form.js";
 import { digestOf } from "../../lib/redis/stored-form.js";
 import type { CommitRequest, Sink } from "../../lib/sink.js";
 import { compareTokens, type FencingToken, makeToken } from "../../lib/token.js";
@@ -34,6 +35,9 @@ beforeEach(() => {
   key = `sink-test:${process.pid}:${run++}`;
 });
 
+/** Of a fence that was raised, and under whose token nothing was written. */
+const NO_ORDER = "0".repeat(16);
+
 const token = (sequence: number) => makeToken({ era: 0, generation: 4294967298n, sequence });
 const fenceHash = () => redis.hgetall(`fence:{${key}}`);
 
@@ -54,15 +58,21 @@ describe("advanceFence", () => {
       job: "job",
       state: "open",
       holder: "holder 0",
+      order: NO_ORDER,
     });
   });
 
-  it("is current at the same token, and stale below it", async () => {
+  it("is current at the same token, and stale below it, which is counted", async () => {
     await advance(5);
     const before = await fenceHash();
     expect(await advance(5, "other")).toEqual({ outcome: "current", present: undefined });
-    expect(await advance(4)).toEqual({ outcome: "stale", fenceText: token(5).text });
     expect(await fenceHash()).toEqual(before);
+    expect(await advance(4)).toEqual({ outcome: "stale", fenceText: token(5).text });
+    expect(await fenceHash()).toMatchObject({
+      ...before,
+      stale: "1",
+      lastStaleToken: token(4).text,
+    });
   });
 
   it("tells which result is there, and leaves it there", async () => {
@@ -116,8 +126,7 @@ describe("commitResult", () => {
       job: "job",
       state: "committed",
       holder: "holder 1",
-      committedToken: token(1).text,
-      committedHolder: "holder 1",
+      order: expect.stringMatching(/^\d{16}$/),
       committedAt: expect.stringMatching(/^\d{13}$/),
       digest: digestOf(Buffer.from("one")),
       revision: "1",
@@ -146,15 +155,25 @@ describe("commitResult", () => {
       outcome: "committed",
       revision: 2,
     });
-    expect(await commit(1, "20%", { mode: "update" })).toEqual({
-      outcome: "duplicate",
-      revision: 2,
-    });
     expect(await commit(2, "new", { mode: "update" })).toEqual({
       outcome: "committed",
       revision: 1,
     });
     expect(await redis.get(key)).toBe("new");
+  });
+
+  it("renews the time to live when the same value is written again in mode update", async () => {
+    await commit(1, "10%", { mode: "update", ttlMs: 50_000 });
+    const again = await commit(1, "10%", { mode: "update", ttlMs: 900_000 });
+    expect(again).toEqual({ outcome: "committed", revision: 2 });
+    expect(await redis.pttl(key)).toBeGreaterThan(800_000);
+  });
+
+  it("puts a value back that is gone, when its claim commits it again", async () => {
+    await commit(1, "one");
+    await redis.del(key);
+    expect(await commit(1, "one")).toEqual({ outcome: "committed", revision: 2 });
+    expect(await redis.get(key)).toBe("one");
   });
 
   it("refuses a token below the fence, and counts the refusal", async () => {
@@ -167,6 +186,7 @@ describe("commitResult", () => {
       job: "job",
       state: "open",
       holder: "holder 7",
+      order: NO_ORDER,
       stale: "2",
       lastStaleToken: token(5).text,
       lastStaleAt: expect.stringMatching(/^\d{13}$/),

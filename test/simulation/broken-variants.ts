@@ -44,8 +44,8 @@ const SESSION = "lib/zookeeper/session";
 const NAMES = "lib/zookeeper/znode-name";
 const ORDER = "lib/zookeeper/queue-order";
 const TOKEN = "lib/token";
-const SINK = "recipes/testing/simulated-sink";
-const STORE = "recipes/testing/simulated-store";
+const WRITES = "lib/redis/sink-writes";
+const ENTRY = "recipes/testing/simulated-entry";
 
 export const BROKEN_VARIANTS: BrokenVariant[] = [
   variant("a create whose reply was lost counts as not done: no uuid recovery", {
@@ -56,8 +56,8 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
   }),
   variant("the recovery looks at a server that lags, without a sync", {
     file: CONTENDER,
-    find: "await this.session.sync(this.claimPath);",
-    put: "",
+    find: "await this.session.sync(this.claimPath); const { children }",
+    put: "const { children }",
     violates: BLOCKED,
     faults: ["loseReply", "slowFollower", "cut"],
     withinSeeds: 2_000,
@@ -199,24 +199,39 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
     violates: BLOCKED,
   }),
   variant("the sink does not compare", {
-    file: STORE,
-    find: "const refusal = this.compare(request);",
-    put: "const refusal = undefined;",
+    file: ENTRY,
+    find: 'if (token < stands) return ["stale", stands];',
+    put: "",
     violates: OVERWRITTEN,
   }),
-  variant("the check comes before the write instead of with it", {
-    file: SINK,
-    find: "return this.#ask(true, (store, nowMs) => store.commitResult(request, nowMs), call);",
-    put: `return this.#ask(true, (store) => store.compare(request), call).then(
-      (refusal) => refusal ?? this.#ask(true, (store, nowMs) => store.write(request, nowMs), call),
-    );`,
+  {
+    name: "the check comes before the write instead of with it",
+    mutations: [
+      {
+        file: WRITES,
+        find: "const order = nextOrder(); return this.#write({ ...{ identity: request",
+        put: `const order = nextOrder();
+          const fence = await ask(this.options.connection, {
+            request: () => ({ script: "readResult", keys: keysOf(key).slice(0, 2), values: [] }),
+            writes: false,
+            answerOf: (reply) => String(reply[4]),
+          }, limits);
+          if (token < fence) return { outcome: "stale", fenceText: fence };
+          return this.#write({ ...{ identity: request`,
+      },
+      {
+        file: ENTRY,
+        find: 'if (token < stands) return ["stale", stands];',
+        put: 'if (token < stands && arguments[0].order === "") return ["stale", stands];',
+      },
+    ],
     violates: OVERWRITTEN,
     withinSeeds: 2_000,
-  }),
+  },
   variant("a token that is equal to the fence is refused, where it must pass", {
-    file: STORE,
-    find: "if (tokenText >= fence.tokenText)",
-    put: "if (tokenText > fence.tokenText)",
+    file: ENTRY,
+    find: "if (token < stands)",
+    put: "if (token <= stands)",
     violates: BLOCKED,
   }),
   variant("the fence is raised with the commit only", {

@@ -8,10 +8,12 @@ import {
   SinkFaultError,
   TokenError,
 } from "../../lib/errors.js";
-import { advanceAnswer, commitAnswer, readAnswer } from "../../lib/redis/replies.js";
+import { storedResult } from "../../lib/redis/read-reply.js";
+import { advanceAnswer, commitAllAnswer, commitAnswer } from "../../lib/redis/replies.js";
 import { digestOf } from "../../lib/redis/stored-form.js";
 
 const bulk = (...items: string[]) => items.map((item) => Buffer.from(item));
+const readAnswer = (reply: unknown, key: string) => storedResult(reply, key).answer;
 const TOKEN = "00000.00000000000000000007.0000000001";
 
 it("a present result has an age, which is never negative", () => {
@@ -29,7 +31,7 @@ it("a present result has an age, which is never negative", () => {
 
 it("an empty value is not the same as no value", () => {
   const fields = [TOKEN, "j", "committed", "h", TOKEN, digestOf(Buffer.alloc(0)), "1", "1000"];
-  const rest = [...fields, "h", "", "", ""];
+  const rest = [...fields, "h", "", "0", "0", "", ""];
   const empty = readAnswer(bulk("result", "1500", "1", "", ...rest), "k");
   expect(empty.value).toEqual(Buffer.alloc(0));
   expect(empty.matches).toBe(true);
@@ -39,7 +41,7 @@ it("an empty value is not the same as no value", () => {
 });
 
 it("a key without a fence has no fence, which is not token 0", () => {
-  const answer = readAnswer(bulk("result", "1500", "1", "v", ...Array(12).fill("")), "k");
+  const answer = readAnswer(bulk("result", "1500", "1", "v", ...Array(14).fill("")), "k");
   expect(answer).toEqual({
     key: "k",
     value: Buffer.from("v"),
@@ -59,6 +61,22 @@ it.each([
   expect(() => advanceAnswer(bulk(...items), "k")).toThrow(errorClass);
   expect(() => commitAnswer(bulk(...items), "k")).toThrow(errorClass);
   expect(() => readAnswer(bulk(...items), "k")).toThrow(errorClass);
+});
+
+it("a refusal of one of several results names its key", () => {
+  const answer = commitAllAnswer(bulk("stale", "2", TOKEN), ["a", "b"]);
+  expect(answer).toEqual({ outcome: "stale", fenceText: TOKEN, key: "b" });
+  expect(() => commitAllAnswer(bulk("wrongtype", "1", "list"), ["a", "b"])).toThrow(/"a"/);
+  expect(() => commitAllAnswer(bulk("badargument", "count"), ["a", "b"])).toThrow(/count/);
+});
+
+it("what was let through in observe mode tells what it would have been refused with", () => {
+  const observed = (...fields: string[]) => commitAnswer(bulk("observed", ...fields), "k");
+  const stale = { outcome: "stale", fenceText: TOKEN };
+  expect(observed("stale", TOKEN)).toEqual({ outcome: "observed", refusal: stale });
+  expect(observed("floor", TOKEN)).toEqual({ outcome: "observed", refusal: stale });
+  const conflict = { outcome: "conflict" };
+  expect(observed("conflict")).toEqual({ outcome: "observed", refusal: conflict });
 });
 
 it.each([null, "committed", [], [null], [1], ["committed"], [[Buffer.from("committed")]]])(

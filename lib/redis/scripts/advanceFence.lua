@@ -3,17 +3,24 @@
 --
 -- KEYS[1]  the result, a string
 -- KEYS[2]  the fence, a hash in the same slot
+-- KEYS[3]  the floor of the slot, a string; it need not exist
 --
 -- ARGV[1]  token in canonical text: 5, 20 and 10 digits with dots between
 -- ARGV[2]  job, 1 to 64 bytes
 -- ARGV[3]  holder, for people who look: at most 64 bytes, may be empty
+--   and these, which may be empty, and left out from the end:
+-- ARGV[4]  alive: the floor since which ZooKeeper has confirmed that the claim is held
+-- ARGV[5]  policy: enforce (the same as empty), or observe, which refuses nothing and counts what it would refuse
+-- ARGV[6]  touch: 1 makes a reply that changes nothing write the fence as it is, so that WAIT and WAITAOF wait for it
 --
 -- Replies: flat arrays of bulk strings; the first item is the code, the fields follow in this order
 --   advanced committedToken revision committedAt now   the fence stands at the token
 --   current committedToken revision committedAt now    the fence stood at the token already; nothing was changed
 --     (committedToken, revision and committedAt are empty unless a committed result is there;
 --      committedAt and now are milliseconds since 1970 by the server's clock)
---   stale token             the fence is above the token, at the one given here; nothing was changed
+--   observed code field     it would have been refused with this code and field; the work may go on all the same
+--   stale token             the fence is above the token, at the one given here; the refusal is counted in the fence
+--   floor token             there is no fence, and the floor given here is not below the token; nothing was changed
 --   foreign job             the key belongs to the job given here; nothing was changed
 --   wrongtype type          the result key holds another type than a string; nothing was changed
 --   corrupt field           the fence is not one that these scripts wrote, see the field; nothing was changed
@@ -23,11 +30,7 @@
 
 -- begin of the part that is the same in every script (a test holds it so)
 local TOKEN = '^' .. ('[0-9]'):rep(5) .. '%.' .. ('[0-9]'):rep(20) .. '%.' .. ('[0-9]'):rep(10) .. '$'
-local FIELDS = {
-  'token', 'job', 'state', 'holder',
-  'committedToken', 'digest', 'revision', 'committedAt', 'committedHolder',
-  'stale', 'lastStaleToken', 'lastStaleAt',
-}
+local ORDER = '^' .. ('[0-9]'):rep(16) .. '$'
 
 -- Tokens are compared as text and never become numbers: Lua would round them. Their parts have an upper end:
 -- the generation is a signed 64-bit number, and the counter behind the sequence repeats at 2147483647.
@@ -49,16 +52,22 @@ local function isJob(text)
   return text and #text >= 1 and #text <= 64
 end
 
+-- The name of the first field that is not as it must be. A result is described by digest, revision and committedAt;
+-- committedToken and committedHolder say whose it is once a newer claim has raised the fence above it.
 local function faultIn(fence)
   if not isToken(fence.token) then return 'token' end
   if not isJob(fence.job) then return 'job' end
-  if fence.state ~= 'open' and fence.state ~= 'committed' then return 'state' end
+  if fence.order and not fence.order:find(ORDER) then return 'order' end
   if fence.stale and not isCount(fence.stale) then return 'stale' end
+  if fence.observed and not isCount(fence.observed) then return 'observed' end
   if fence.lastStaleToken and not isToken(fence.lastStaleToken) then return 'lastStaleToken' end
   if fence.lastStaleAt and not isCount(fence.lastStaleAt) then return 'lastStaleAt' end
-  if fence.state == 'committed' and fence.committedToken ~= fence.token then return 'committedToken' end
-  if not fence.committedToken then return nil end
-  if not isToken(fence.committedToken) or fence.token < fence.committedToken then return 'committedToken' end
+  if fence.state == 'open' then
+    if not fence.committedToken then return nil end
+    if not isToken(fence.committedToken) or fence.token < fence.committedToken then return 'committedToken' end
+  elseif fence.state ~= 'committed' then
+    return 'state'
+  end
   if not isDigest(fence.digest) then return 'digest' end
   if not isCount(fence.revision) then return 'revision' end
   if not isCount(fence.committedAt) then return 'committedAt' end
@@ -66,14 +75,12 @@ local function faultIn(fence)
 end
 
 -- The fence, or nil when none is stored; and the name of the first field that is not as it must be.
-local function readFence()
-  local kind = redis.call('TYPE', KEYS[2]).ok
+local function readFence(key)
+  local kind = redis.call('TYPE', key).ok
   if kind == 'none' then return nil, nil end
   if kind ~= 'hash' then return nil, 'type ' .. kind end
-  local fence = {}
-  for index, text in ipairs(redis.call('HMGET', KEYS[2], unpack(FIELDS))) do
-    fence[FIELDS[index]] = text
-  end
+  local fence, stored = {}, redis.call('HGETALL', key)
+  for index = 1, #stored, 2 do fence[stored[index]] = stored[index + 1] end
   return fence, faultIn(fence)
 end
 
@@ -84,37 +91,106 @@ local function serverMs()
 end
 -- end of the part that is the same in every script
 
-local token, job, holder = ARGV[1], ARGV[2], ARGV[3]
+-- begin of the part that is the same in every script that writes (a test holds it so)
+local NO_ORDER = ('0'):rep(16)
+
+local function isMs(text)
+  return text:find('^[1-9][0-9]*$') ~= nil and (#text < 16 or (#text == 16 and text <= '9007199254740991'))
+end
+
+-- The first argument that is not as it must be; nil when all are.
+local function faultInClaim(claim)
+  if not isJob(claim.job) then return 'job' end
+  if not claim.holder or #claim.holder > 64 then return 'holder' end
+  if claim.order ~= '' and not claim.order:find(ORDER) then return 'order' end
+  if claim.raised ~= '' and claim.raised ~= '1' then return 'raised' end
+  if claim.alive ~= '' and not isToken(claim.alive) then return 'alive' end
+  if claim.retentionMs ~= '' and not isMs(claim.retentionMs) then return 'retention' end
+  if claim.policy ~= '' and claim.policy ~= 'enforce' and claim.policy ~= 'observe' then return 'policy' end
+  if claim.touch ~= '' and claim.touch ~= '1' then return 'touch' end
+  return nil
+end
+
+-- What stands in the way of a write, as the reply that says so; nil when nothing does. Where no fence is stored, the
+-- floor of the slot stands for the fences that were removed: only a claim that has been found alive since the floor
+-- was set to what it is now may begin below it.
+local function refusalOf(claim, fence, floorKey)
+  if fence then
+    if fence.job ~= claim.job then return {'foreign', fence.job} end
+    if claim.token < fence.token then return {'stale', fence.token} end
+    if claim.raised == '1' and fence.token < claim.token then return {'lost', fence.token} end
+    return nil
+  end
+  local floor = redis.call('GET', floorKey)
+  if floor and not isToken(floor) then return {'corrupt', 'floor'} end
+  if floor and claim.token <= floor then
+    if claim.alive == floor then return nil end
+    return {'floor', floor}
+  end
+  if claim.raised == '1' then return {'lost', ''} end
+  return nil
+end
+
+-- Counts a write that was refused or let through. A server that takes no writes must still tell of it.
+local function count(claim, field, fence, key)
+  if not fence or type(redis.pcall('HINCRBY', key, field, '1')) ~= 'number' then return end
+  redis.pcall('HSET', key, 'lastStaleToken', claim.token, 'lastStaleAt', serverMs())
+end
+
+-- Redis before 7.0 cannot be asked what the user may do.
+local function mayNot(...)
+  return redis.acl_check_cmd and not redis.acl_check_cmd(...)
+end
+-- end of the part that is the same in every script that writes
+
+local claim = {
+  token = ARGV[1], job = ARGV[2], holder = ARGV[3], order = '', raised = '',
+  alive = ARGV[4] or '', retentionMs = '', policy = ARGV[5] or '', touch = ARGV[6] or '',
+}
+local token = claim.token
 
 if not isToken(token) then return {'badtoken'} end
-if not isJob(job) then return {'badargument', 'job'} end
-if not holder or #holder > 64 then return {'badargument', 'holder'} end
+local bad = faultInClaim(claim)
+if bad then return {'badargument', bad} end
 
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind ~= 'string' and kind ~= 'none' then return {'wrongtype', kind} end
-local fence, fault = readFence()
+local fence, fault = readFence(KEYS[2])
 if fault then return {'corrupt', fault} end
 
-if redis.acl_check_cmd then
-  if not redis.acl_check_cmd('HSET', KEYS[2], 'token', token) then return {'noperm', 'HSET'} end
-  if not redis.acl_check_cmd('PERSIST', KEYS[2]) then return {'noperm', 'PERSIST'} end
+local refusal = refusalOf(claim, fence, KEYS[3])
+if refusal then
+  local code = refusal[1]
+  if claim.policy == 'observe' and code ~= 'corrupt' then
+    count(claim, 'observed', fence, KEYS[2])
+    return {'observed', unpack(refusal)}
+  end
+  if code == 'stale' then count(claim, 'stale', fence, KEYS[2]) end
+  return refusal
 end
 
-if fence and fence.job ~= job then return {'foreign', fence.job} end
-if fence and token < fence.token then return {'stale', fence.token} end
-
 local committedToken, revision, committedAt = '', '', ''
-if kind == 'string' and fence and fence.committedToken then
-  committedToken, revision, committedAt = fence.committedToken, fence.revision, fence.committedAt
+local lastToken = fence and (fence.state == 'committed' and fence.token or fence.committedToken)
+if kind == 'string' and lastToken then
+  committedToken, revision, committedAt = lastToken, fence.revision, fence.committedAt
 end
 
 if fence and fence.token == token then
+  if claim.touch == '1' then redis.call('HSET', KEYS[2], 'token', token) end
   return {'current', committedToken, revision, committedAt, serverMs()}
 end
 
--- Redis before 7.0 cannot be asked what the user may do; there a needed PERSIST comes first, and fails early.
-local expires = redis.call('PTTL', KEYS[2]) >= 0
+-- What follows the first write must not fail.
+local expires = fence and redis.call('PTTL', KEYS[2]) >= 0
+if mayNot('HSET', KEYS[2], 'token', token) then return {'noperm', 'HSET'} end
+if expires and mayNot('PERSIST', KEYS[2]) then return {'noperm', 'PERSIST'} end
 if expires and not redis.acl_check_cmd then redis.call('PERSIST', KEYS[2]) end
-redis.call('HSET', KEYS[2], 'token', token, 'job', job, 'state', 'open', 'holder', holder)
+local changed = {'token', token, 'job', claim.job, 'state', 'open', 'holder', claim.holder, 'order', NO_ORDER}
+if fence and fence.state == 'committed' then
+  for _, item in ipairs({'committedToken', fence.token, 'committedHolder', fence.holder or ''}) do
+    changed[#changed + 1] = item
+  end
+end
+redis.call('HSET', KEYS[2], unpack(changed))
 if expires then redis.call('PERSIST', KEYS[2]) end
 return {'advanced', committedToken, revision, committedAt, serverMs()}

@@ -3,21 +3,37 @@
 --
 -- KEYS[1]  the result, a string; a value that was there without a fence is taken over
 -- KEYS[2]  the fence, a hash in the same slot
+-- KEYS[3]  the floor of the slot, a string; it need not exist
+-- KEYS[4]  when given: a string in the same slot that holds the value; it is moved to the result, or removed
 --
 -- ARGV[1]  token in canonical text: 5, 20 and 10 digits with dots between
 -- ARGV[2]  job, 1 to 64 bytes
--- ARGV[3]  value
+-- ARGV[3]  value; not used when KEYS[4] is given
 -- ARGV[4]  digest of the value: SHA-256 as 64 hexadecimal digits in lower case
 -- ARGV[5]  time to live in whole milliseconds, 1 to 9007199254740991; empty: the result does not expire
 -- ARGV[6]  mode: once (one result per token) or update (the same token may write another value)
 -- ARGV[7]  holder, for people who look: at most 64 bytes, may be empty
+--   and these, which may be empty, and left out from the end:
+-- ARGV[8]  order: 16 digits that rise with each write under one token, and stay the same when a write is sent again
+-- ARGV[9]  raised: 1 when the fence has been raised to the token before, so that it must be there
+-- ARGV[10]  alive: the floor since which ZooKeeper has confirmed that the claim is held
+-- ARGV[11]  retention in whole milliseconds: the fence of a result that expires is kept so much longer, then goes too
+-- ARGV[12]  policy: enforce (the same as empty), or observe, which refuses nothing and counts what it would refuse
+-- ARGV[13]  encoding of the value, such as gzip: at most 64 bytes
+-- ARGV[14]  touch: 1 makes a reply that changes nothing write the fence as it is, so that WAIT and WAITAOF wait for it
 --
 -- Replies: flat arrays of bulk strings; the first item is the code, the fields follow in this order
 --   committed revision      value and fence are written; the revision counts the writes under this token, from 1
 --   duplicate revision      this value was committed under this token before; nothing was changed
+--   observed code field     the value is written, though it would have been refused with this code and field
 --   conflict                another value was committed under this token before, in mode once; nothing was changed
+--   superseded              a write under this token that came later is there already; nothing was changed
 --   stale token             the fence is above the token, at the one given here; the refusal is counted in the fence
+--   floor token             there is no fence, and the floor given here is not below the token; nothing was changed
+--   lost token              the fence was raised before, and is gone or has come down to the token given here; nothing
+--                           was changed: raise the fences of all claims that are held, and commit again
 --   foreign job             the key belongs to the job given here; nothing was changed
+--   unstaged                KEYS[4] holds no string; nothing was changed
 --   wrongtype type          the result key holds another type than a string; nothing was changed
 --   corrupt field           the fence is not one that these scripts wrote, see the field; nothing was changed
 --   badtoken                ARGV[1] is not a canonical token; nothing was changed
@@ -26,11 +42,7 @@
 
 -- begin of the part that is the same in every script (a test holds it so)
 local TOKEN = '^' .. ('[0-9]'):rep(5) .. '%.' .. ('[0-9]'):rep(20) .. '%.' .. ('[0-9]'):rep(10) .. '$'
-local FIELDS = {
-  'token', 'job', 'state', 'holder',
-  'committedToken', 'digest', 'revision', 'committedAt', 'committedHolder',
-  'stale', 'lastStaleToken', 'lastStaleAt',
-}
+local ORDER = '^' .. ('[0-9]'):rep(16) .. '$'
 
 -- Tokens are compared as text and never become numbers: Lua would round them. Their parts have an upper end:
 -- the generation is a signed 64-bit number, and the counter behind the sequence repeats at 2147483647.
@@ -52,16 +64,22 @@ local function isJob(text)
   return text and #text >= 1 and #text <= 64
 end
 
+-- The name of the first field that is not as it must be. A result is described by digest, revision and committedAt;
+-- committedToken and committedHolder say whose it is once a newer claim has raised the fence above it.
 local function faultIn(fence)
   if not isToken(fence.token) then return 'token' end
   if not isJob(fence.job) then return 'job' end
-  if fence.state ~= 'open' and fence.state ~= 'committed' then return 'state' end
+  if fence.order and not fence.order:find(ORDER) then return 'order' end
   if fence.stale and not isCount(fence.stale) then return 'stale' end
+  if fence.observed and not isCount(fence.observed) then return 'observed' end
   if fence.lastStaleToken and not isToken(fence.lastStaleToken) then return 'lastStaleToken' end
   if fence.lastStaleAt and not isCount(fence.lastStaleAt) then return 'lastStaleAt' end
-  if fence.state == 'committed' and fence.committedToken ~= fence.token then return 'committedToken' end
-  if not fence.committedToken then return nil end
-  if not isToken(fence.committedToken) or fence.token < fence.committedToken then return 'committedToken' end
+  if fence.state == 'open' then
+    if not fence.committedToken then return nil end
+    if not isToken(fence.committedToken) or fence.token < fence.committedToken then return 'committedToken' end
+  elseif fence.state ~= 'committed' then
+    return 'state'
+  end
   if not isDigest(fence.digest) then return 'digest' end
   if not isCount(fence.revision) then return 'revision' end
   if not isCount(fence.committedAt) then return 'committedAt' end
@@ -69,14 +87,12 @@ local function faultIn(fence)
 end
 
 -- The fence, or nil when none is stored; and the name of the first field that is not as it must be.
-local function readFence()
-  local kind = redis.call('TYPE', KEYS[2]).ok
+local function readFence(key)
+  local kind = redis.call('TYPE', key).ok
   if kind == 'none' then return nil, nil end
   if kind ~= 'hash' then return nil, 'type ' .. kind end
-  local fence = {}
-  for index, text in ipairs(redis.call('HMGET', KEYS[2], unpack(FIELDS))) do
-    fence[FIELDS[index]] = text
-  end
+  local fence, stored = {}, redis.call('HGETALL', key)
+  for index = 1, #stored, 2 do fence[stored[index]] = stored[index + 1] end
   return fence, faultIn(fence)
 end
 
@@ -87,64 +103,174 @@ local function serverMs()
 end
 -- end of the part that is the same in every script
 
-local token, job, value, digest = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local ttlMs, mode, holder = ARGV[5], ARGV[6], ARGV[7]
+-- begin of the part that is the same in every script that writes (a test holds it so)
+local NO_ORDER = ('0'):rep(16)
 
-local function isTtl(text)
-  if text == '' then return true end
+local function isMs(text)
   return text:find('^[1-9][0-9]*$') ~= nil and (#text < 16 or (#text == 16 and text <= '9007199254740991'))
 end
 
+-- The first argument that is not as it must be; nil when all are.
+local function faultInClaim(claim)
+  if not isJob(claim.job) then return 'job' end
+  if not claim.holder or #claim.holder > 64 then return 'holder' end
+  if claim.order ~= '' and not claim.order:find(ORDER) then return 'order' end
+  if claim.raised ~= '' and claim.raised ~= '1' then return 'raised' end
+  if claim.alive ~= '' and not isToken(claim.alive) then return 'alive' end
+  if claim.retentionMs ~= '' and not isMs(claim.retentionMs) then return 'retention' end
+  if claim.policy ~= '' and claim.policy ~= 'enforce' and claim.policy ~= 'observe' then return 'policy' end
+  if claim.touch ~= '' and claim.touch ~= '1' then return 'touch' end
+  return nil
+end
+
+-- What stands in the way of a write, as the reply that says so; nil when nothing does. Where no fence is stored, the
+-- floor of the slot stands for the fences that were removed: only a claim that has been found alive since the floor
+-- was set to what it is now may begin below it.
+local function refusalOf(claim, fence, floorKey)
+  if fence then
+    if fence.job ~= claim.job then return {'foreign', fence.job} end
+    if claim.token < fence.token then return {'stale', fence.token} end
+    if claim.raised == '1' and fence.token < claim.token then return {'lost', fence.token} end
+    return nil
+  end
+  local floor = redis.call('GET', floorKey)
+  if floor and not isToken(floor) then return {'corrupt', 'floor'} end
+  if floor and claim.token <= floor then
+    if claim.alive == floor then return nil end
+    return {'floor', floor}
+  end
+  if claim.raised == '1' then return {'lost', ''} end
+  return nil
+end
+
+-- Counts a write that was refused or let through. A server that takes no writes must still tell of it.
+local function count(claim, field, fence, key)
+  if not fence or type(redis.pcall('HINCRBY', key, field, '1')) ~= 'number' then return end
+  redis.pcall('HSET', key, 'lastStaleToken', claim.token, 'lastStaleAt', serverMs())
+end
+
+-- Redis before 7.0 cannot be asked what the user may do.
+local function mayNot(...)
+  return redis.acl_check_cmd and not redis.acl_check_cmd(...)
+end
+-- end of the part that is the same in every script that writes
+
+local claim = {
+  token = ARGV[1], job = ARGV[2], holder = ARGV[7], order = ARGV[8] or '', raised = ARGV[9] or '',
+  alive = ARGV[10] or '', retentionMs = ARGV[11] or '', policy = ARGV[12] or '', touch = ARGV[14] or '',
+}
+local token, order = claim.token, claim.order
+local value, digest, ttlMs, mode, encoding = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[13] or ''
+
 if not isToken(token) then return {'badtoken'} end
-if not isJob(job) then return {'badargument', 'job'} end
 if not isDigest(digest) then return {'badargument', 'digest'} end
-if not ttlMs or not isTtl(ttlMs) then return {'badargument', 'ttl'} end
+if not ttlMs or (ttlMs ~= '' and not isMs(ttlMs)) then return {'badargument', 'ttl'} end
 if mode ~= 'once' and mode ~= 'update' then return {'badargument', 'mode'} end
-if not holder or #holder > 64 then return {'badargument', 'holder'} end
+if #encoding > 64 then return {'badargument', 'encoding'} end
+local bad = faultInClaim(claim)
+if bad then return {'badargument', bad} end
 
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind ~= 'string' and kind ~= 'none' then return {'wrongtype', kind} end
-local fence, fault = readFence()
+local fence, fault = readFence(KEYS[2])
 if fault then return {'corrupt', fault} end
 
-if redis.acl_check_cmd then
-  if not redis.acl_check_cmd('SET', KEYS[1], value) then return {'noperm', 'SET'} end
-  if not redis.acl_check_cmd('HSET', KEYS[2], 'token', token) then return {'noperm', 'HSET'} end
-  if not redis.acl_check_cmd('HINCRBY', KEYS[2], 'stale', '1') then return {'noperm', 'HINCRBY'} end
-  if not redis.acl_check_cmd('PERSIST', KEYS[2]) then return {'noperm', 'PERSIST'} end
+-- A staged value that is not taken goes at once.
+local function unstage()
+  if KEYS[4] then redis.pcall('UNLINK', KEYS[4]) end
 end
 
-if fence and fence.job ~= job then return {'foreign', fence.job} end
-if fence and token < fence.token then
-  -- A server that takes no writes must still tell of the refusal; it is not counted there.
-  if type(redis.pcall('HINCRBY', KEYS[2], 'stale', '1')) == 'number' then
-    redis.call('HSET', KEYS[2], 'lastStaleToken', token, 'lastStaleAt', serverMs())
+local function isThere()
+  return not KEYS[4] or redis.call('TYPE', KEYS[4]).ok == 'string'
+end
+
+local function put()
+  if KEYS[4] then
+    redis.call('RENAME', KEYS[4], KEYS[1])
+    if ttlMs == '' then redis.call('PERSIST', KEYS[1]) else redis.call('PEXPIRE', KEYS[1], ttlMs) end
+  elseif ttlMs == '' then
+    redis.call('SET', KEYS[1], value)
+  else
+    redis.call('SET', KEYS[1], value, 'PX', ttlMs)
   end
-  return {'stale', fence.token}
 end
 
+local refusal = refusalOf(claim, fence, KEYS[3])
+local isOwn = not refusal and fence and fence.token == token
 local revision = '1'
-if fence and fence.token == token and fence.state == 'committed' then
-  if fence.digest == digest then return {'duplicate', fence.revision} end
-  if mode == 'once' then return {'conflict'} end
-  revision = ('%.0f'):format(fence.revision + 1)
+if isOwn then
+  local isBehind = order ~= '' and fence.order and order < fence.order
+  local isCommitted = fence.state == 'committed'
+  if isCommitted and fence.digest == digest then
+    -- The same call again, or the same value once more. A value that is gone is put back by a call of its own.
+    local isAgain = order ~= '' and order == fence.order
+    if isAgain or (kind == 'string' and (mode == 'once' or order == '' or isBehind)) then
+      unstage()
+      if claim.touch == '1' then redis.call('HSET', KEYS[2], 'token', token) end
+      return {'duplicate', fence.revision}
+    end
+  elseif isCommitted and mode == 'once' then
+    refusal = {'conflict'}
+  end
+  if isBehind and not refusal then refusal = {'superseded'} end
+  if isCommitted then revision = ('%.0f'):format(fence.revision + 1) end
 end
 
--- Redis before 7.0 cannot be asked what the user may do; there a SET that does nothing (NX on a key that exists, XX
--- on one that does not) and a needed PERSIST come first, and fail early. HSET is the next write and needs none.
-local expires = redis.call('PTTL', KEYS[2]) >= 0
+if refusal then
+  local code = refusal[1]
+  if claim.policy ~= 'observe' or code == 'lost' or code == 'corrupt' then
+    if code == 'stale' then count(claim, 'stale', fence, KEYS[2]) end
+    unstage()
+    return refusal
+  end
+  if not isThere() then return {'unstaged'} end
+  put()
+  count(claim, 'observed', fence, KEYS[2])
+  return {'observed', unpack(refusal)}
+end
+
+if not isThere() then return {'unstaged'} end
+local keepMs = claim.retentionMs ~= '' and ttlMs ~= '' and ('%.0f'):format(claim.retentionMs + ttlMs)
+local expires = fence and redis.call('PTTL', KEYS[2]) >= 0
+
+-- What follows the first write must not fail. A server that cannot be asked what is allowed is given commands that
+-- change nothing, or nothing that matters, before it: a SET with NX on a key that exists or with XX on one that does
+-- not, a RENAME to the same name, a PERSIST that is needed anyway.
+if mayNot('HSET', KEYS[2], 'token', token) then return {'noperm', 'HSET'} end
+if mayNot('SET', KEYS[1], '') then return {'noperm', 'SET'} end
+if KEYS[4] and mayNot('RENAME', KEYS[4], KEYS[1]) then return {'noperm', 'RENAME'} end
+if (KEYS[4] or keepMs) and mayNot('PEXPIRE', KEYS[2], '1') then return {'noperm', 'PEXPIRE'} end
+if (KEYS[4] or expires) and mayNot('PERSIST', KEYS[2]) then return {'noperm', 'PERSIST'} end
 if not redis.acl_check_cmd then
+  if fence then redis.call('HSET', KEYS[2], 'token', fence.token) end
   redis.call('SET', KEYS[1], '', kind == 'string' and 'NX' or 'XX')
   if expires then redis.call('PERSIST', KEYS[2]) end
+  if fence and keepMs then redis.call('PEXPIRE', KEYS[2], keepMs) end
+  if KEYS[4] then
+    redis.call('RENAME', KEYS[4], KEYS[4])
+    redis.call('PERSIST', KEYS[4])
+    redis.call('PEXPIRE', KEYS[4], ttlMs ~= '' and ttlMs or '60000')
+  end
 end
-redis.call('HSET', KEYS[2],
-  'token', token, 'job', job, 'state', 'committed', 'holder', holder,
-  'committedToken', token, 'digest', digest, 'revision', revision,
-  'committedAt', serverMs(), 'committedHolder', holder)
-if expires then redis.call('PERSIST', KEYS[2]) end
-if ttlMs == '' then
-  redis.call('SET', KEYS[1], value)
-else
-  redis.call('SET', KEYS[1], value, 'PX', ttlMs)
+
+local changed = {
+  'state', 'committed', 'holder', claim.holder, 'digest', digest, 'revision', revision, 'committedAt', serverMs(),
+  'order', order ~= '' and order or (isOwn and fence.order or NO_ORDER),
+}
+local function change(field, text)
+  changed[#changed + 1] = field
+  changed[#changed + 1] = text
 end
+if not isOwn then
+  change('token', token)
+  change('job', claim.job)
+end
+if encoding ~= '' or (fence and fence.encoding) then change('encoding', encoding) end
+redis.call('HSET', KEYS[2], unpack(changed))
+if keepMs then
+  redis.call('PEXPIRE', KEYS[2], keepMs)
+elseif expires then
+  redis.call('PERSIST', KEYS[2])
+end
+put()
 return {'committed', revision}

@@ -4,8 +4,8 @@
 -- KEYS[2]  the fence, a hash in the same slot
 --
 -- Replies: flat arrays of bulk strings; the first item is the code, the fields follow in this order
---   result now found value token job state holder committedToken digest revision committedAt committedHolder
---          stale lastStaleToken lastStaleAt
+--   result now found value token job state holder committedToken digest revision committedAt committedHolder encoding
+--          stale observed lastStaleToken lastStaleAt
 --     (found is 1 when there is a value and 0 when not; the token is empty when no fence is stored;
 --      committedToken is empty when nothing was committed; times are milliseconds since 1970 by the server's clock)
 --   wrongtype type          the result key holds another type than a string
@@ -13,11 +13,7 @@
 
 -- begin of the part that is the same in every script (a test holds it so)
 local TOKEN = '^' .. ('[0-9]'):rep(5) .. '%.' .. ('[0-9]'):rep(20) .. '%.' .. ('[0-9]'):rep(10) .. '$'
-local FIELDS = {
-  'token', 'job', 'state', 'holder',
-  'committedToken', 'digest', 'revision', 'committedAt', 'committedHolder',
-  'stale', 'lastStaleToken', 'lastStaleAt',
-}
+local ORDER = '^' .. ('[0-9]'):rep(16) .. '$'
 
 -- Tokens are compared as text and never become numbers: Lua would round them. Their parts have an upper end:
 -- the generation is a signed 64-bit number, and the counter behind the sequence repeats at 2147483647.
@@ -39,16 +35,22 @@ local function isJob(text)
   return text and #text >= 1 and #text <= 64
 end
 
+-- The name of the first field that is not as it must be. A result is described by digest, revision and committedAt;
+-- committedToken and committedHolder say whose it is once a newer claim has raised the fence above it.
 local function faultIn(fence)
   if not isToken(fence.token) then return 'token' end
   if not isJob(fence.job) then return 'job' end
-  if fence.state ~= 'open' and fence.state ~= 'committed' then return 'state' end
+  if fence.order and not fence.order:find(ORDER) then return 'order' end
   if fence.stale and not isCount(fence.stale) then return 'stale' end
+  if fence.observed and not isCount(fence.observed) then return 'observed' end
   if fence.lastStaleToken and not isToken(fence.lastStaleToken) then return 'lastStaleToken' end
   if fence.lastStaleAt and not isCount(fence.lastStaleAt) then return 'lastStaleAt' end
-  if fence.state == 'committed' and fence.committedToken ~= fence.token then return 'committedToken' end
-  if not fence.committedToken then return nil end
-  if not isToken(fence.committedToken) or fence.token < fence.committedToken then return 'committedToken' end
+  if fence.state == 'open' then
+    if not fence.committedToken then return nil end
+    if not isToken(fence.committedToken) or fence.token < fence.committedToken then return 'committedToken' end
+  elseif fence.state ~= 'committed' then
+    return 'state'
+  end
   if not isDigest(fence.digest) then return 'digest' end
   if not isCount(fence.revision) then return 'revision' end
   if not isCount(fence.committedAt) then return 'committedAt' end
@@ -56,14 +58,12 @@ local function faultIn(fence)
 end
 
 -- The fence, or nil when none is stored; and the name of the first field that is not as it must be.
-local function readFence()
-  local kind = redis.call('TYPE', KEYS[2]).ok
+local function readFence(key)
+  local kind = redis.call('TYPE', key).ok
   if kind == 'none' then return nil, nil end
   if kind ~= 'hash' then return nil, 'type ' .. kind end
-  local fence = {}
-  for index, text in ipairs(redis.call('HMGET', KEYS[2], unpack(FIELDS))) do
-    fence[FIELDS[index]] = text
-  end
+  local fence, stored = {}, redis.call('HGETALL', key)
+  for index = 1, #stored, 2 do fence[stored[index]] = stored[index + 1] end
   return fence, faultIn(fence)
 end
 
@@ -76,12 +76,19 @@ end
 
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind ~= 'string' and kind ~= 'none' then return {'wrongtype', kind} end
-local fence, fault = readFence()
+local fence, fault = readFence(KEYS[2])
 if fault then return {'corrupt', fault} end
+fence = fence or {}
 
-local value = redis.call('GET', KEYS[1])
-local reply = {'result', serverMs(), value and '1' or '0', value or ''}
-for _, field in ipairs(FIELDS) do
-  reply[#reply + 1] = fence and fence[field] or ''
+local committedToken, committedHolder = fence.committedToken, fence.committedHolder
+if fence.state == 'committed' then
+  committedToken, committedHolder = fence.token, fence.holder
 end
-return reply
+local found = kind == 'string'
+return {'result',
+  serverMs(), found and '1' or '0', found and redis.call('GET', KEYS[1]) or '',
+  fence.token or '', fence.job or '', fence.state or '', fence.holder or '',
+  committedToken or '', fence.digest or '', fence.revision or '', fence.committedAt or '', committedHolder or '',
+  fence.encoding or '', fence.stale or '0', fence.observed or '0',
+  fence.lastStaleToken or '', fence.lastStaleAt or '',
+}

@@ -1,0 +1,93 @@
+-- dropFence: removes the fence of a finished job, if nothing happened to it since its floor was raised, and the floor
+-- covers it. Part of `fencekeeper compact`.
+--
+-- KEYS[1]  the result, a string; it need not exist
+-- KEYS[2]  the fence, a hash in the same slot
+-- KEYS[3]  the floor of the slot, a string
+--
+-- ARGV[1]  token that the fence had when it was looked at, before the floor was raised
+-- ARGV[2]  floor that was set since then
+-- ARGV[3]  with: 1 removes the fence of a result that is still there too; else empty
+--
+-- Replies: flat arrays of bulk strings; the first item is the code, the fields follow in this order
+--   dropped                 the fence is gone, or was
+--   kept why                it stays: changed (it has another token now), floor (another floor, or one below the
+--                           token), or result (a result is there); nothing was changed
+--   corrupt field           the fence is not one that these scripts wrote, see the field; nothing was changed
+--   badtoken                ARGV[1] or ARGV[2] is not a canonical token; nothing was changed
+--   badargument argument    another argument is not as described above; nothing was changed
+
+-- begin of the part that is the same in every script (a test holds it so)
+local TOKEN = '^' .. ('[0-9]'):rep(5) .. '%.' .. ('[0-9]'):rep(20) .. '%.' .. ('[0-9]'):rep(10) .. '$'
+local ORDER = '^' .. ('[0-9]'):rep(16) .. '$'
+
+-- Tokens are compared as text and never become numbers: Lua would round them. Their parts have an upper end:
+-- the generation is a signed 64-bit number, and the counter behind the sequence repeats at 2147483647.
+local function isToken(text)
+  return text and #text == 37 and text:find(TOKEN) ~= nil
+    and text:sub(7, 26) <= '09223372036854775807' and text:sub(28) <= '2147483646'
+end
+
+-- At most 15 digits: a count that Lua adds to exactly.
+local function isCount(text)
+  return text and #text <= 15 and (text == '0' or text:find('^[1-9][0-9]*$') ~= nil)
+end
+
+local function isDigest(text)
+  return text and #text == 64 and not text:find('[^0-9a-f]')
+end
+
+local function isJob(text)
+  return text and #text >= 1 and #text <= 64
+end
+
+-- The name of the first field that is not as it must be. A result is described by digest, revision and committedAt;
+-- committedToken and committedHolder say whose it is once a newer claim has raised the fence above it.
+local function faultIn(fence)
+  if not isToken(fence.token) then return 'token' end
+  if not isJob(fence.job) then return 'job' end
+  if fence.order and not fence.order:find(ORDER) then return 'order' end
+  if fence.stale and not isCount(fence.stale) then return 'stale' end
+  if fence.observed and not isCount(fence.observed) then return 'observed' end
+  if fence.lastStaleToken and not isToken(fence.lastStaleToken) then return 'lastStaleToken' end
+  if fence.lastStaleAt and not isCount(fence.lastStaleAt) then return 'lastStaleAt' end
+  if fence.state == 'open' then
+    if not fence.committedToken then return nil end
+    if not isToken(fence.committedToken) or fence.token < fence.committedToken then return 'committedToken' end
+  elseif fence.state ~= 'committed' then
+    return 'state'
+  end
+  if not isDigest(fence.digest) then return 'digest' end
+  if not isCount(fence.revision) then return 'revision' end
+  if not isCount(fence.committedAt) then return 'committedAt' end
+  return nil
+end
+
+-- The fence, or nil when none is stored; and the name of the first field that is not as it must be.
+local function readFence(key)
+  local kind = redis.call('TYPE', key).ok
+  if kind == 'none' then return nil, nil end
+  if kind ~= 'hash' then return nil, 'type ' .. kind end
+  local fence, stored = {}, redis.call('HGETALL', key)
+  for index = 1, #stored, 2 do fence[stored[index]] = stored[index + 1] end
+  return fence, faultIn(fence)
+end
+
+-- Milliseconds since 1970 as decimal text, put together as text so that no digit is lost.
+local function serverMs()
+  local time = redis.call('TIME')
+  return time[1] .. ('000000' .. time[2]):sub(-6, -4)
+end
+-- end of the part that is the same in every script
+
+local token, floor, with = ARGV[1], ARGV[2], ARGV[3]
+if not isToken(token) or not isToken(floor) then return {'badtoken'} end
+if with ~= '' and with ~= '1' then return {'badargument', 'with'} end
+local fence, fault = readFence(KEYS[2])
+if fault then return {'corrupt', fault} end
+if not fence then return {'dropped'} end
+if fence.token ~= token then return {'kept', 'changed'} end
+if redis.call('GET', KEYS[3]) ~= floor or floor < token then return {'kept', 'floor'} end
+if with == '' and redis.call('EXISTS', KEYS[1]) == 1 then return {'kept', 'result'} end
+redis.call('UNLINK', KEYS[2])
+return {'dropped'}

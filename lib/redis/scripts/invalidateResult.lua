@@ -1,0 +1,215 @@
+-- invalidateResult: deletes the value and raises the fence, so that work which began earlier cannot bring it back,
+-- however late it ends. Everything is checked before the first write.
+--
+-- KEYS[1]  the result, a string; it need not exist
+-- KEYS[2]  the fence, a hash in the same slot
+-- KEYS[3]  the floor of the slot, a string; it need not exist
+--
+-- ARGV[1]  token in canonical text: 5, 20 and 10 digits with dots between
+-- ARGV[2]  job, 1 to 64 bytes
+-- ARGV[3]  holder, for people who look: at most 64 bytes, may be empty
+--   and these, which may be empty, and left out from the end:
+-- ARGV[4]  order: 16 digits that rise with each write under one token, and stay the same when a write is sent again
+-- ARGV[5]  raised: 1 when the fence has been raised to the token before, so that it must be there
+-- ARGV[6]  alive: the floor since which ZooKeeper has confirmed that the claim is held
+-- ARGV[7]  retention in whole milliseconds: the fence is kept so much longer, then expires
+-- ARGV[8]  policy: enforce (the same as empty), or observe, which refuses nothing and counts what it would refuse
+-- ARGV[9]  touch: 1 makes a reply that changes nothing write the fence as it is, so that WAIT and WAITAOF wait for it
+--
+-- Replies: flat arrays of bulk strings; the first item is the code, the fields follow in this order
+--   invalidated found       there is no value now, and the fence stands at the token; found is 1 when there was one
+--   observed code field     the value is deleted, though it would have been refused with this code and field
+--   superseded              a write under this token that came later is there already; nothing was changed
+--   stale token             the fence is above the token, at the one given here; the refusal is counted in the fence
+--   floor token             there is no fence, and the floor given here is not below the token; nothing was changed
+--   lost token              the fence was raised before, and is gone or has come down to the token given here; nothing
+--                           was changed: raise the fences of all claims that are held, and ask again
+--   foreign job             the key belongs to the job given here; nothing was changed
+--   wrongtype type          the result key holds another type than a string; nothing was changed
+--   corrupt field           the fence is not one that these scripts wrote, see the field; nothing was changed
+--   badtoken                ARGV[1] is not a canonical token; nothing was changed
+--   badargument argument    another argument is not as described above; nothing was changed
+--   noperm command          the user may not run a command that is needed here; nothing was changed
+
+-- begin of the part that is the same in every script (a test holds it so)
+local TOKEN = '^' .. ('[0-9]'):rep(5) .. '%.' .. ('[0-9]'):rep(20) .. '%.' .. ('[0-9]'):rep(10) .. '$'
+local ORDER = '^' .. ('[0-9]'):rep(16) .. '$'
+
+-- Tokens are compared as text and never become numbers: Lua would round them. Their parts have an upper end:
+-- the generation is a signed 64-bit number, and the counter behind the sequence repeats at 2147483647.
+local function isToken(text)
+  return text and #text == 37 and text:find(TOKEN) ~= nil
+    and text:sub(7, 26) <= '09223372036854775807' and text:sub(28) <= '2147483646'
+end
+
+-- At most 15 digits: a count that Lua adds to exactly.
+local function isCount(text)
+  return text and #text <= 15 and (text == '0' or text:find('^[1-9][0-9]*$') ~= nil)
+end
+
+local function isDigest(text)
+  return text and #text == 64 and not text:find('[^0-9a-f]')
+end
+
+local function isJob(text)
+  return text and #text >= 1 and #text <= 64
+end
+
+-- The name of the first field that is not as it must be. A result is described by digest, revision and committedAt;
+-- committedToken and committedHolder say whose it is once a newer claim has raised the fence above it.
+local function faultIn(fence)
+  if not isToken(fence.token) then return 'token' end
+  if not isJob(fence.job) then return 'job' end
+  if fence.order and not fence.order:find(ORDER) then return 'order' end
+  if fence.stale and not isCount(fence.stale) then return 'stale' end
+  if fence.observed and not isCount(fence.observed) then return 'observed' end
+  if fence.lastStaleToken and not isToken(fence.lastStaleToken) then return 'lastStaleToken' end
+  if fence.lastStaleAt and not isCount(fence.lastStaleAt) then return 'lastStaleAt' end
+  if fence.state == 'open' then
+    if not fence.committedToken then return nil end
+    if not isToken(fence.committedToken) or fence.token < fence.committedToken then return 'committedToken' end
+  elseif fence.state ~= 'committed' then
+    return 'state'
+  end
+  if not isDigest(fence.digest) then return 'digest' end
+  if not isCount(fence.revision) then return 'revision' end
+  if not isCount(fence.committedAt) then return 'committedAt' end
+  return nil
+end
+
+-- The fence, or nil when none is stored; and the name of the first field that is not as it must be.
+local function readFence(key)
+  local kind = redis.call('TYPE', key).ok
+  if kind == 'none' then return nil, nil end
+  if kind ~= 'hash' then return nil, 'type ' .. kind end
+  local fence, stored = {}, redis.call('HGETALL', key)
+  for index = 1, #stored, 2 do fence[stored[index]] = stored[index + 1] end
+  return fence, faultIn(fence)
+end
+
+-- Milliseconds since 1970 as decimal text, put together as text so that no digit is lost.
+local function serverMs()
+  local time = redis.call('TIME')
+  return time[1] .. ('000000' .. time[2]):sub(-6, -4)
+end
+-- end of the part that is the same in every script
+
+-- begin of the part that is the same in every script that writes (a test holds it so)
+local NO_ORDER = ('0'):rep(16)
+
+local function isMs(text)
+  return text:find('^[1-9][0-9]*$') ~= nil and (#text < 16 or (#text == 16 and text <= '9007199254740991'))
+end
+
+-- The first argument that is not as it must be; nil when all are.
+local function faultInClaim(claim)
+  if not isJob(claim.job) then return 'job' end
+  if not claim.holder or #claim.holder > 64 then return 'holder' end
+  if claim.order ~= '' and not claim.order:find(ORDER) then return 'order' end
+  if claim.raised ~= '' and claim.raised ~= '1' then return 'raised' end
+  if claim.alive ~= '' and not isToken(claim.alive) then return 'alive' end
+  if claim.retentionMs ~= '' and not isMs(claim.retentionMs) then return 'retention' end
+  if claim.policy ~= '' and claim.policy ~= 'enforce' and claim.policy ~= 'observe' then return 'policy' end
+  if claim.touch ~= '' and claim.touch ~= '1' then return 'touch' end
+  return nil
+end
+
+-- What stands in the way of a write, as the reply that says so; nil when nothing does. Where no fence is stored, the
+-- floor of the slot stands for the fences that were removed: only a claim that has been found alive since the floor
+-- was set to what it is now may begin below it.
+local function refusalOf(claim, fence, floorKey)
+  if fence then
+    if fence.job ~= claim.job then return {'foreign', fence.job} end
+    if claim.token < fence.token then return {'stale', fence.token} end
+    if claim.raised == '1' and fence.token < claim.token then return {'lost', fence.token} end
+    return nil
+  end
+  local floor = redis.call('GET', floorKey)
+  if floor and not isToken(floor) then return {'corrupt', 'floor'} end
+  if floor and claim.token <= floor then
+    if claim.alive == floor then return nil end
+    return {'floor', floor}
+  end
+  if claim.raised == '1' then return {'lost', ''} end
+  return nil
+end
+
+-- Counts a write that was refused or let through. A server that takes no writes must still tell of it.
+local function count(claim, field, fence, key)
+  if not fence or type(redis.pcall('HINCRBY', key, field, '1')) ~= 'number' then return end
+  redis.pcall('HSET', key, 'lastStaleToken', claim.token, 'lastStaleAt', serverMs())
+end
+
+-- Redis before 7.0 cannot be asked what the user may do.
+local function mayNot(...)
+  return redis.acl_check_cmd and not redis.acl_check_cmd(...)
+end
+-- end of the part that is the same in every script that writes
+
+local claim = {
+  token = ARGV[1], job = ARGV[2], holder = ARGV[3], order = ARGV[4] or '', raised = ARGV[5] or '',
+  alive = ARGV[6] or '', retentionMs = ARGV[7] or '', policy = ARGV[8] or '', touch = ARGV[9] or '',
+}
+local token, order = claim.token, claim.order
+
+if not isToken(token) then return {'badtoken'} end
+local bad = faultInClaim(claim)
+if bad then return {'badargument', bad} end
+
+local kind = redis.call('TYPE', KEYS[1]).ok
+if kind ~= 'string' and kind ~= 'none' then return {'wrongtype', kind} end
+local fence, fault = readFence(KEYS[2])
+if fault then return {'corrupt', fault} end
+local found = kind == 'string' and '1' or '0'
+
+local refusal = refusalOf(claim, fence, KEYS[3])
+local isOwn = not refusal and fence and fence.token == token
+if isOwn and order ~= '' and fence.order then
+  if order < fence.order then refusal = {'superseded'} end
+  -- The same call again: it is done, and what was written since stays.
+  if order == fence.order then
+    if claim.touch == '1' then redis.call('HSET', KEYS[2], 'token', token) end
+    return {'invalidated', '0'}
+  end
+end
+
+if refusal then
+  local code = refusal[1]
+  if claim.policy ~= 'observe' or code == 'lost' or code == 'corrupt' then
+    if code == 'stale' then count(claim, 'stale', fence, KEYS[2]) end
+    return refusal
+  end
+  redis.call('UNLINK', KEYS[1])
+  count(claim, 'observed', fence, KEYS[2])
+  return {'observed', unpack(refusal)}
+end
+
+-- What follows the first write must not fail. A server that cannot be asked what is allowed is given commands that
+-- change nothing, or nothing that matters, before it.
+local expires = fence and redis.call('PTTL', KEYS[2]) >= 0
+local keeps = claim.retentionMs ~= ''
+if mayNot('HSET', KEYS[2], 'token', token) then return {'noperm', 'HSET'} end
+if mayNot('UNLINK', KEYS[1]) then return {'noperm', 'UNLINK'} end
+if mayNot('HDEL', KEYS[2], 'digest') then return {'noperm', 'HDEL'} end
+if keeps and mayNot('PEXPIRE', KEYS[2], '1') then return {'noperm', 'PEXPIRE'} end
+if expires and mayNot('PERSIST', KEYS[2]) then return {'noperm', 'PERSIST'} end
+if not redis.acl_check_cmd then
+  if fence then redis.call('HSET', KEYS[2], 'token', fence.token) end
+  redis.call('HDEL', KEYS[2], 'none')
+  if expires then redis.call('PERSIST', KEYS[2]) end
+  if fence and keeps then redis.call('PEXPIRE', KEYS[2], claim.retentionMs) end
+  redis.call('UNLINK', KEYS[1])
+end
+
+redis.call('HSET', KEYS[2],
+  'token', token, 'job', claim.job, 'state', 'open', 'holder', claim.holder,
+  'order', order ~= '' and order or (isOwn and fence.order or NO_ORDER))
+redis.call('HDEL', KEYS[2],
+  'digest', 'revision', 'committedAt', 'committedToken', 'committedHolder', 'encoding')
+if keeps then
+  redis.call('PEXPIRE', KEYS[2], claim.retentionMs)
+elseif expires then
+  redis.call('PERSIST', KEYS[2])
+end
+redis.call('UNLINK', KEYS[1])
+return {'invalidated', found}

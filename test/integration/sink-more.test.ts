@@ -1,0 +1,211 @@
+/**
+ * What the sink does beyond one result under a fence that is there: deletions, batches, keys that are only observed,
+ * fences that the server has lost, prefixes and retention. Goal: each answer, with what it leaves behind.
+ */
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { OptionError, ResultTypeError } from "../../lib/errors.js";
+import { FencePolicy } from "../../lib/redis/fence-policy.js";
+import { openRedisSink } from "../../lib/redis/redis-sink.js";
+import type { CommitRequest, Sink } from "../../lib/sink.js";
+import { makeToken } from "../../lib/token.js";
+import { startRedis, type TestRedis } from "../support/redis-for-test.js";
+
+let server: TestRedis;
+let redis: Redis;
+let sink: Sink;
+let run = 0;
+let key = "";
+
+beforeAll(async () => {
+  server = await startRedis();
+  redis = new Redis(server.url);
+  sink = openRedisSink({ url: server.url });
+});
+
+afterAll(async () => {
+  await sink?.close();
+  await redis?.quit();
+  await server?.stop();
+});
+
+beforeEach(() => {
+  key = `sink-more:${process.pid}:${run++}`;
+});
+
+const token = (sequence: number) => makeToken({ era: 0, generation: 4294967298n, sequence });
+
+function advance(sequence: number) {
+  return sink.advanceFence({ key, job: "job", token: token(sequence) });
+}
+
+function commit(sequence: number, value: string, more: Partial<CommitRequest> = {}) {
+  return sink.commitResult({ key, job: "job", token: token(sequence), value, ...more });
+}
+
+describe("invalidateResult", () => {
+  const invalidate = (sequence: number) =>
+    sink.invalidateResult({ key, job: "job", token: token(sequence) });
+
+  it("deletes the value and keeps out what was begun before", async () => {
+    await commit(1, "one", { ttlMs: 50_000 });
+    expect(await invalidate(3)).toEqual({ outcome: "invalidated", found: true });
+    expect(await redis.exists(key)).toBe(0);
+    expect(await commit(2, "computed from what is outdated")).toMatchObject({ outcome: "stale" });
+    expect((await sink.readResult(key)).fence).toMatchObject({
+      state: "open",
+      committed: undefined,
+    });
+    expect(await invalidate(3)).toEqual({ outcome: "invalidated", found: false });
+    expect(await commit(3, "new")).toEqual({ outcome: "committed", revision: 1 });
+  });
+
+  it("refuses a token below the fence and a claim of another job, and leaves the value", async () => {
+    await commit(5, "five");
+    expect(await invalidate(4)).toEqual({ outcome: "stale", fenceText: token(5).text });
+    const other = await sink.invalidateResult({ key, job: "other", token: token(9) });
+    expect(other).toEqual({ outcome: "foreign", owner: "job" });
+    expect(await redis.get(key)).toBe("five");
+  });
+});
+
+describe("commitResults", () => {
+  const results = (...values: (string | undefined)[]) =>
+    values.map((value, index) => ({ key: `${key}:${index}`, value }));
+  const commitAll = (sequence: number, ...values: (string | undefined)[]) =>
+    sink.commitResults({ job: "job", token: token(sequence), results: results(...values) });
+  const stored = () => redis.mget(`${key}:0`, `${key}:1`);
+
+  it("writes all results of a claim, deletions among them", async () => {
+    expect(await commitAll(1, "a", "b")).toEqual({ outcome: "committed", revisions: [1, 1] });
+    expect(await stored()).toEqual(["a", "b"]);
+    expect(await commitAll(2, "c", undefined)).toEqual({ outcome: "committed", revisions: [1, 0] });
+    expect(await stored()).toEqual(["c", null]);
+    expect(await commitAll(1, "late", "late")).toMatchObject({ outcome: "stale", key: `${key}:0` });
+  });
+
+  it("writes none of them when one is refused", async () => {
+    const last = { key: `${key}:1`, job: "job", token: token(7), value: "newer" };
+    await sink.commitResult(last);
+    expect(await commitAll(5, "a", "b")).toEqual({
+      ...{ outcome: "stale", fenceText: token(7).text, key: `${key}:1` },
+    });
+    expect(await stored()).toEqual([null, "newer"]);
+    await redis.lpush(`${key}:2`, "a list");
+    await expect(commitAll(8, "a", "b", "c")).rejects.toThrow(ResultTypeError);
+    expect(await stored()).toEqual([null, "newer"]);
+  });
+
+  it("knows a batch again, and refuses another one under the same token in mode once", async () => {
+    await commitAll(1, "a", "b");
+    expect(await commitAll(1, "a", "b")).toEqual({ outcome: "duplicate", revisions: [1, 1] });
+    expect(await commitAll(1, "a", "x")).toEqual({ outcome: "conflict", key: `${key}:1` });
+  });
+
+  it("needs a result, and each key once", async () => {
+    const twice = { job: "job", token: token(1), results: [...results("a"), ...results("b")] };
+    await expect(sink.commitResults(twice)).rejects.toThrow(OptionError);
+    await expect(sink.commitResults({ ...twice, results: [] })).rejects.toThrow(OptionError);
+  });
+});
+
+describe("a sink that observes", () => {
+  const policy = new FencePolicy({ prefixes: { "sink-more:": "observe" } });
+  let observing: Sink;
+  beforeAll(() => {
+    observing = openRedisSink({ url: server.url, policy });
+  });
+  afterAll(() => observing?.close());
+
+  const late = (value: string) =>
+    observing.commitResult({ key, job: "job", token: token(1), value });
+
+  it("writes what enforcing would refuse, and counts it", async () => {
+    await commit(2, "two");
+    const refusal = { outcome: "stale", fenceText: token(2).text };
+    expect(await late("late")).toEqual({ outcome: "observed", refusal });
+    expect(await redis.get(key)).toBe("late");
+    const { fence, matches } = await observing.readResult(key);
+    expect(matches).toBe(false);
+    expect(fence).toMatchObject({ tokenText: token(2).text, staleCount: 0, observedCount: 1 });
+  });
+
+  it("is switched by the beginning of the key, while it is in use", async () => {
+    await commit(2, "two");
+    policy.set(key, "enforce");
+    expect(await late("late")).toMatchObject({ outcome: "stale" });
+    policy.set(key, "observe");
+    expect(await late("late")).toMatchObject({ outcome: "observed" });
+  });
+
+  it("lets work begin whose fence is passed", async () => {
+    await advance(5);
+    const answer = await observing.advanceFence({ key, job: "job", token: token(4) });
+    expect(answer).toMatchObject({ outcome: "observed", refusal: { outcome: "stale" } });
+    expect((await observing.readResult(key)).fence?.tokenText).toBe(token(5).text);
+  });
+});
+
+describe("a fence that the server has lost", () => {
+  it("is raised again with those of all other claims, before anything is written", async () => {
+    const losses: string[] = [];
+    const ours = openRedisSink({
+      url: server.url,
+      onFenceLoss: ({ key: lost }) => losses.push(lost),
+    });
+    onTestFinished(() => ours.close());
+    const claims = [1, 2].map((number) => ({
+      ...{ key: `${key}:${number}`, job: "job", token: token(10 + number) },
+    }));
+    for (const claim of claims) {
+      await ours.advanceFence(claim);
+      onTestFinished(ours.keepRaised(claim));
+    }
+    const keys = claims.map((claim) => `fence:{${claim.key}}`);
+    await redis.del(keys);
+    const [first, second] = claims as [(typeof claims)[0], (typeof claims)[0]];
+    const answer = await ours.commitResult({ ...first, value: "one" });
+    expect(answer).toEqual({ outcome: "committed", revision: 1 });
+    expect(losses.sort()).toEqual(claims.map((claim) => claim.key));
+    const old = await sink.commitResult({ ...second, token: token(3), value: "old" });
+    expect(old).toMatchObject({ outcome: "stale" });
+  });
+
+  it("is not raised again after its claim has ended", async () => {
+    const claim = { key, job: "job", token: token(5) };
+    await sink.advanceFence(claim);
+    sink.keepRaised(claim)();
+    await redis.del(`fence:{${key}}`);
+    expect(await commit(4, "four")).toMatchObject({ outcome: "committed" });
+  });
+});
+
+describe("a key prefix", () => {
+  it("is part of the key, and of the fence", async () => {
+    const prefixed = openRedisSink({ url: server.url, keyPrefix: "app:" });
+    onTestFinished(() => prefixed.close());
+    const request = { key, job: "job", token: token(1), value: "one" };
+    expect(await prefixed.commitResult(request)).toMatchObject({ outcome: "committed" });
+    expect(await redis.get(`app:${key}`)).toBe("one");
+    expect(await redis.exists(`fence:{app:${key}}`)).toBe(1);
+    expect(await prefixed.readResult(key)).toMatchObject({ key, matches: true });
+    await redis.del(`app:${key}`, `fence:{app:${key}}`);
+  });
+});
+
+describe("a retention", () => {
+  it("lets the fence of a result that expires live so much longer, and no other", async () => {
+    const short = openRedisSink({ url: server.url, retentionMs: 500_000 });
+    onTestFinished(() => short.close());
+    const fence = `fence:{${key}}`;
+    const request = { key, job: "job", token: token(1), value: "one" };
+    await short.commitResult({ ...request, ttlMs: 100_000 });
+    expect(await redis.pttl(fence)).toBeGreaterThan(500_000);
+    await short.commitResult({ ...request, token: token(2) });
+    expect(await redis.pttl(fence)).toBe(-1);
+    await short.invalidateResult({ ...request, token: token(3) });
+    expect(await redis.pttl(fence)).toBeGreaterThan(400_000);
+    await short.advanceFence({ ...request, token: token(4) });
+    expect(await redis.pttl(fence)).toBe(-1);
+  });
+});
