@@ -105,6 +105,11 @@ export class NotEmptyError extends ZooKeeperRequestError {
   readonly code = "ZOOKEEPER_NOT_EMPTY";
 }
 
+/** What was to be changed has another version than the one that was expected. */
+export class BadVersionError extends ZooKeeperRequestError {
+  readonly code = "ZOOKEEPER_BAD_VERSION";
+}
+
 /** The server's access control list (ACL) forbids the request, or refused our credentials. */
 export class ZooKeeperDeniedError extends ZooKeeperRequestError {
   readonly code = "ZOOKEEPER_DENIED";

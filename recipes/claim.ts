@@ -60,7 +60,8 @@ export async function claim(options: ClaimOptions): Promise<ClaimAnswer> {
   for (let first = true; ; first = false) {
     const session = await nextSession(options, bounds.answer, first);
     checkStopGrace(options.stopGraceMs, session.negotiatedTimeoutMs);
-    const context = { session, path, options, renewable, ...bounds, ...telling };
+    const protection = lockPath === undefined ? session.protection : undefined;
+    const context = { session, path, protection, options, renewable, ...bounds, ...telling };
     const result = await attempt(context);
     if (result === "again") continue;
     if (result.outcome !== "near the end") return result;

@@ -11,7 +11,12 @@ export { openRedisSink, type RedisSinkOptions } from "../lib/redis/redis-sink.js
 export type * from "../lib/sink.js";
 export { compareTokens, type FencingToken, parseToken } from "../lib/token.js";
 export type { Session, SessionSource, SessionState } from "../lib/zookeeper/session-port.js";
-export { ZooKeeper, type ZooKeeperOptions } from "../lib/zookeeper/zookeeper.js";
+export {
+  type Access,
+  type DigestAuth,
+  ZooKeeper,
+  type ZooKeeperOptions,
+} from "../lib/zookeeper/zookeeper.js";
 export {
   type Claim,
   type ClaimAnswer,

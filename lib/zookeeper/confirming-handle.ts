@@ -3,6 +3,7 @@
  * the handle: a busy main thread does not make it forget to ask.
  */
 import type { Clock } from "../clock.js";
+import type { Acl } from "./access.js";
 import { Confirmation, type Moment } from "./confirmation.js";
 import type { ConfirmedHandle, Handle, HandleEvents, OpenHandle } from "./handle.js";
 import type { CreateMode } from "./session-port.js";
@@ -60,6 +61,7 @@ export class ConfirmingHandle implements ConfirmedHandle {
         this.#connected = false;
         events.connecting();
       },
+      refused: () => events.refused(),
       closed: () => {
         this.end();
         events.closed();
@@ -109,6 +111,10 @@ export class ConfirmingHandle implements ConfirmedHandle {
 
   sync(path: string) {
     return this.#confirmation.follow(this.#inner.sync(path));
+  }
+
+  setAcl(path: string, acl: Acl, version: number) {
+    return this.#confirmation.follow(this.#inner.setAcl(path, acl, version));
   }
 
   close(): Promise<void> {

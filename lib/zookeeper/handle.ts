@@ -2,6 +2,7 @@
  * What a session needs of a ZooKeeper client's handle: requests, events, and a bounded close. The real one is
  * `native-client.ts`, on this thread or behind `thread/`; a simulated one can stand in its place.
  */
+import type { Acl, Credentials } from "./access.js";
 import type { CreateMode, Stat } from "./session-port.js";
 
 /** What the server granted with a connection. */
@@ -18,6 +19,8 @@ export interface HandleEvents {
   connected(granted: Granted): void;
   /** The connection broke; the client looks for another server by itself. */
   connecting(): void;
+  /** The server does not accept our credentials; `closed` follows. */
+  refused(): void;
   /** The handle is dead for good: expired, refused, or closed. */
   closed(): void;
   /** A watch on the path has fired. */
@@ -36,6 +39,13 @@ export interface Handle {
   list(path: string): Promise<{ children: string[]; stat: Stat }>;
   delete(path: string): Promise<void>;
   sync(path: string): Promise<void>;
+  /**
+   * Sets the access control list of a znode. There is no call that reads one: the npm package's ends the whole process
+   * with a fault of memory whenever it fails (seen in its source, 7.3), by a broken connection too.
+   *
+   * @param version that the list must have for that; -1: any
+   */
+  setAcl(path: string, acl: Acl, version: number): Promise<void>;
   /** Ends the session where a server is connected; bounded, and safe to call again. Not from inside an event. */
   close(): Promise<void>;
 }
@@ -53,6 +63,8 @@ export interface HandleRequest {
   address: string;
   /** Session timeout to ask for, in milliseconds. */
   sessionTimeoutMs: number;
+  /** Proved before any request, and again after each reconnect. */
+  credentials?: Credentials | undefined;
 }
 
 /** Makes a handle that begins to connect; undefined when it cannot even begin, because no address could be used. */

@@ -3,28 +3,24 @@
  * native handle, and nothing of sessions' meaning.
  */
 import type { Handle, HandleEvents, HandleRequest } from "./handle.js";
+import { NativeRequests } from "./native-requests.js";
 import {
-  ANY_VERSION,
   type Callback,
-  CREATE_FLAGS,
   DEAD,
   LOG_OFF,
   listen,
   loadPackage,
-  type NativeStat,
   type Package,
   type PackageClient,
   SOCKET_CLOSED,
-  statOf,
 } from "./package-client.js";
 import { requestError, ZK } from "./request-error.js";
-import type { CreateMode, Stat } from "./session-port.js";
 
 /** Pause before the network is asked again after it has refused every address at once, in milliseconds. */
 const REFUSED_MS = 50;
 
 /** One native handle. After {@link close} every call is answered with a SessionClosedError. */
-export class NativeClient implements Handle {
+export class NativeClient extends NativeRequests implements Handle {
   readonly #Package: Package;
   readonly #events: HandleEvents;
   #client: PackageClient;
@@ -32,9 +28,11 @@ export class NativeClient implements Handle {
   #closed = false;
   /** Another client is to go on with the session, and has not begun. */
   #resuming = false;
+  #refused = false;
   #closing: Promise<void> | undefined;
 
   private constructor(Package: Package, events: HandleEvents) {
+    super();
     this.#Package = Package;
     this.#events = events;
     this.#client = this.#newClient();
@@ -70,6 +68,10 @@ export class NativeClient implements Handle {
       connected,
       connecting,
       watch,
+      refused: () => {
+        this.#refused = true;
+        this.#events.refused();
+      },
       closed: () => {
         this.#closed = true;
         closed();
@@ -88,10 +90,21 @@ export class NativeClient implements Handle {
         const { address: connect = "", sessionTimeoutMs: timeout } = this.#target ?? {};
         if (!this.#closed) {
           this.#client.init({ connect, timeout, debug_level: LOG_OFF, ...session });
+          this.#authenticate();
         }
         resolve(this.#client.state !== DEAD);
       });
     });
+  }
+
+  /**
+   * Before the first connection is there: the client keeps the credentials, and sends them ahead of every request, at
+   * each reconnect too. That the server does not accept them is told by the end of the handle, and by nothing before.
+   */
+  #authenticate(): void {
+    const { credentials } = this.#target ?? {};
+    if (credentials === undefined || this.#client.state === DEAD) return;
+    this.#client.add_auth(credentials.scheme, credentials.secret, () => {});
   }
 
   /**
@@ -118,63 +131,6 @@ export class NativeClient implements Handle {
     this.#resuming = false;
   }
 
-  create(path: string, data: string, mode: CreateMode): Promise<string> {
-    return this.#request<[string], string>(
-      "create",
-      path,
-      (client, done) => client.a_create(path, Buffer.from(data), CREATE_FLAGS[mode], done),
-      (created) => created,
-    );
-  }
-
-  exists(path: string): Promise<Stat> {
-    return this.#request<[NativeStat], Stat>(
-      "exists",
-      path,
-      (client, done) => client.a_exists(path, false, done),
-      statOf,
-    );
-  }
-
-  read(path: string, watch: boolean): Promise<{ data: string; stat: Stat }> {
-    return this.#request<[NativeStat, Buffer | null], { data: string; stat: Stat }>(
-      "read",
-      path,
-      (client, done) => client.a_get(path, watch, done),
-      (stat, data) => ({
-        data: data === null ? "" : Buffer.from(data).toString("utf8"),
-        stat: statOf(stat),
-      }),
-    );
-  }
-
-  list(path: string): Promise<{ children: string[]; stat: Stat }> {
-    return this.#request<[string[], NativeStat], { children: string[]; stat: Stat }>(
-      "list",
-      path,
-      (client, done) => client.a_get_children2(path, false, done),
-      (children, stat) => ({ children, stat: statOf(stat) }),
-    );
-  }
-
-  delete(path: string): Promise<void> {
-    return this.#request<[], void>(
-      "delete",
-      path,
-      (client, done) => client.a_delete_(path, ANY_VERSION, done),
-      () => undefined,
-    );
-  }
-
-  sync(path: string): Promise<void> {
-    return this.#request<[string], void>(
-      "sync",
-      path,
-      (client, done) => client.a_sync(path, done),
-      () => undefined,
-    );
-  }
-
   /** Answers after at most 1.5 seconds with a server that is frozen, and blocks this thread meanwhile. */
   close(): Promise<void> {
     this.#closing ??= new Promise((resolve) => {
@@ -190,7 +146,7 @@ export class NativeClient implements Handle {
   }
 
   /** The package reports a failure in two ways: through the callback, and as the call's own return value. */
-  #request<Result extends unknown[], T>(
+  protected override request<Result extends unknown[], T>(
     operation: string,
     path: string,
     send: (client: PackageClient, done: Callback<Result>) => number,
@@ -198,7 +154,8 @@ export class NativeClient implements Handle {
   ): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#closed) {
-        reject(requestError(operation, path, ZK.closing, "closed"));
+        const code = this.#refused ? ZK.authFailed : ZK.closing;
+        reject(requestError(operation, path, code, "closed"));
         return;
       }
       const client = this.#client;
@@ -219,6 +176,7 @@ export class NativeClient implements Handle {
    * session goes on all the same: for its requests the connection broke, and nobody may take it for over.
    */
   #meaningOf(code: number, client: PackageClient): number {
+    if (code === ZK.closing && this.#refused) return ZK.authFailed;
     const isBetween = client !== this.#client || this.#resuming;
     const saysOver = code === ZK.closing || code === ZK.invalidState;
     return saysOver && isBetween && !this.#closed ? ZK.connectionLoss : code;

@@ -6,17 +6,24 @@ import { type Deadline, settleWithin, TIMED_OUT, untilPassed } from "../deadline
 import {
   ConfigurationError,
   NoNodeError,
+  ZooKeeperDeniedError,
   ZooKeeperRequestError,
   ZooKeeperUnreachableError,
 } from "../errors.js";
+import type { Acl, Credentials } from "./access.js";
 import { type ConnectString, formatConnectString } from "./connect-string.js";
 import type { OpenHandle } from "./handle.js";
+import { requestError, ZK } from "./request-error.js";
 import { HandleSession } from "./session.js";
 
 export interface OpenSessionOptions {
   servers: ConnectString;
   /** What is asked for; the server may grant another. */
   sessionTimeoutMs: number;
+  /** Who we are; undefined: nobody in particular. */
+  credentials?: Credentials | undefined;
+  /** What the znodes that we make are to be given. */
+  protection?: Acl | undefined;
   openHandle: OpenHandle;
   clock: Clock;
   deadline: Deadline;
@@ -35,13 +42,14 @@ class RefusedAtOnce extends ZooKeeperUnreachableError {}
  * another one begins with another address, so they are tried until the deadline.
  *
  * @throws ZooKeeperUnreachableError when no server has answered before the deadline
+ * @throws ZooKeeperDeniedError when the server does not accept our credentials, or wants some
  * @throws ConfigurationError when the chroot does not exist
  * @throws NativeClientError when the client's native part was not built
  */
 export async function openSession(options: OpenSessionOptions): Promise<HandleSession> {
-  const { clock, deadline, signal } = options;
+  const { clock, deadline, signal, protection } = options;
   for (;;) {
-    const session = new HandleSession(clock);
+    const session = new HandleSession(clock, protection);
     try {
       await begin(session, options);
       return session;
@@ -54,7 +62,7 @@ export async function openSession(options: OpenSessionOptions): Promise<HandleSe
 }
 
 async function begin(session: HandleSession, options: OpenSessionOptions): Promise<void> {
-  const { servers, sessionTimeoutMs, openHandle, deadline, signal } = options;
+  const { servers, sessionTimeoutMs, credentials, openHandle, deadline, signal } = options;
   const address = formatConnectString(servers);
   const unreachable = (why: string) =>
     `no ZooKeeper server at ${address} ${why}: check the address, and that a server runs there`;
@@ -63,7 +71,7 @@ async function begin(session: HandleSession, options: OpenSessionOptions): Promi
     if (result === TIMED_OUT) throw new ZooKeeperUnreachableError(unreachable(why));
     return result;
   };
-  const opening = openHandle({ address, sessionTimeoutMs }, session.handleEvents);
+  const opening = openHandle({ address, sessionTimeoutMs, credentials }, session.handleEvents);
   const handle = await inTime(session.use(opening), "could be asked in time");
   if (handle === undefined) throw new RefusedAtOnce(unreachable("could be used"));
   await inTime(session.connected, "answered in time");
@@ -77,6 +85,8 @@ async function begin(session: HandleSession, options: OpenSessionOptions): Promi
         { cause: error },
       );
     }
+    if (session.refused) throw requestError("connect", "/", ZK.authFailed, "");
+    if (error instanceof ZooKeeperDeniedError) throw error;
     if (!(error instanceof ZooKeeperRequestError)) throw error;
     throw new ZooKeeperUnreachableError(unreachable("kept the connection"), { cause: error });
   }

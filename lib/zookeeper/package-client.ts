@@ -2,6 +2,7 @@
  * What we use of the npm package `zookeeper`; the only file that imports it.
  */
 import { NativeClientError } from "../errors.js";
+import type { Acl } from "./access.js";
 import type { HandleEvents } from "./handle.js";
 import type { Stat } from "./session-port.js";
 
@@ -10,7 +11,12 @@ export interface NativeStat {
   czxid: number;
   ephemeralOwner: string;
   ctime: Date;
+  aversion: number;
+  cversion: number;
 }
+
+/** An access control list as the package takes it. */
+export type NativeAcl = { perms: number; scheme: string; auth: string }[];
 
 export type Callback<T extends unknown[]> = (code: number, text: string, ...result: T) => void;
 
@@ -28,6 +34,8 @@ export interface PackageClient {
   a_get_children2(path: string, watch: boolean, done: Callback<[string[], NativeStat]>): number;
   a_delete_(path: string, version: number, done: Callback<[]>): number;
   a_sync(path: string, done: Callback<[string]>): number;
+  a_set_acl(path: string, version: number, acl: NativeAcl, done: Callback<[]>): number;
+  add_auth(scheme: string, secret: string, done: Callback<[]>): number;
   on(event: string, listener: (client: unknown, detail: unknown) => void): void;
 }
 
@@ -45,6 +53,9 @@ export const SOCKET_CLOSED = 999;
 
 /** State of a client that could not even begin. */
 export const DEAD = 0;
+
+/** The code of a close because the server did not accept our credentials (zookeeper.h, `ZOO_AUTH_FAILED_STATE`). */
+const AUTH_FAILED = -113;
 
 export type Package = new (config: object) => PackageClient;
 
@@ -64,7 +75,14 @@ export async function loadPackage(): Promise<Package> {
 /** Listens to a client; nothing is told of one that is in use no more. */
 export function listen(
   client: PackageClient,
-  { isInUse, connected, connecting, closed, watch }: HandleEvents & { isInUse: () => boolean },
+  {
+    isInUse,
+    connected,
+    connecting,
+    refused,
+    closed,
+    watch,
+  }: HandleEvents & { isInUse: () => boolean },
 ): void {
   const on = (name: string, tell: (detail: unknown) => void) =>
     client.on(name, (_client, detail) => {
@@ -72,12 +90,25 @@ export function listen(
     });
   on("connect", () => connected({ sessionId: client.client_id, timeoutMs: client.timeout }));
   on("connecting", connecting);
-  on("close", closed);
+  on("close", (code) => {
+    if (code === AUTH_FAILED) refused();
+    closed();
+  });
   for (const name of ["created", "deleted", "changed", "child", "notwatching"]) {
     on(name, (path) => watch(String(path)));
   }
 }
 
-export function statOf({ czxid, ephemeralOwner, ctime }: NativeStat): Stat {
-  return { czxid, ephemeralOwner, createdAtMs: ctime.getTime() };
+export function statOf({ czxid, ephemeralOwner, ctime, aversion, cversion }: NativeStat): Stat {
+  return {
+    czxid,
+    ephemeralOwner,
+    createdAtMs: ctime.getTime(),
+    aclVersion: aversion,
+    childVersion: cversion,
+  };
+}
+
+export function nativeAcl(acl: Acl): NativeAcl {
+  return acl.map(({ rights, scheme, id }) => ({ perms: rights, scheme, auth: id }));
 }

@@ -3,6 +3,7 @@
  * Pure: the codes are those of ZooKeeper's C client, the only place where they are named.
  */
 import {
+  BadVersionError,
   ConnectionLossError,
   NodeExistsError,
   NoNodeError,
@@ -24,12 +25,14 @@ export const ZK = {
   invalidState: -9,
   noNode: -101,
   noAuth: -102,
+  badVersion: -103,
   nodeExists: -110,
   notEmpty: -111,
   sessionExpired: -112,
   authFailed: -115,
   closing: -116,
   sessionMoved: -118,
+  authRequired: -124,
 } as const;
 
 /** Codes below this come from the server, so the server has seen the request. */
@@ -41,12 +44,24 @@ const NO_CONFIRMATION = new Set<number>([
   ZK.sessionExpired,
   ZK.authFailed,
   ZK.sessionMoved,
+  ZK.authRequired,
 ]);
 
 /** True when a result code proves that the server took part in the exchange, and knows our session. */
 export function isServerAnswer(code: number): boolean {
   return code === ZK.ok || (code <= FIRST_SERVER_CODE && !NO_CONFIRMATION.has(code));
 }
+
+const DENIED = {
+  [ZK.noAuth]: (what: string) =>
+    `ZooKeeper does not allow ${what}: check the access control list (getAcl) of that path, and that the user and ` +
+    "password are right (auth, ZOOKEEPER_AUTH)",
+  [ZK.authFailed]: (what: string) =>
+    `ZooKeeper did not accept our user and password, so ${what} was not done: check them (auth, ZOOKEEPER_AUTH), and ` +
+    "that the server offers digest authentication",
+  [ZK.authRequired]: (what: string) =>
+    `ZooKeeper does not take ${what} from who has not authenticated: give a user and password (auth, ZOOKEEPER_AUTH)`,
+};
 
 /**
  * The error for a failed request.
@@ -92,14 +107,12 @@ export function requestError(
       return new NodeExistsError(`the znode exists already: ${what}`, operation, path, code);
     case ZK.notEmpty:
       return new NotEmptyError(`the znode has children: ${what}`, operation, path, code);
+    case ZK.badVersion:
+      return new BadVersionError(`the version is another one: ${what}`, operation, path, code);
     case ZK.noAuth:
     case ZK.authFailed:
-      return new ZooKeeperDeniedError(
-        `ZooKeeper does not allow ${what}: check the access control list (getAcl) of that path`,
-        operation,
-        path,
-        code,
-      );
+    case ZK.authRequired:
+      return new ZooKeeperDeniedError(DENIED[code](what), operation, path, code);
     case ZK.unimplemented:
       return new ZooKeeperUnsupportedError(
         `this ZooKeeper server is too old for ${what}`,

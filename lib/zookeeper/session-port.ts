@@ -4,6 +4,7 @@
  */
 import type { Clock } from "../clock.js";
 import type { Deadline } from "../deadline.js";
+import type { Acl } from "./access.js";
 
 /**
  * CONNECTED: the server answers. SUSPENDED: the connection is broken, the session may still live.
@@ -19,6 +20,10 @@ export interface Stat {
   ephemeralOwner: string;
   /** Wall-clock time of creation by the server, in milliseconds; for people only. */
   createdAtMs: number;
+  /** How often the access control list was set since the znode was made. */
+  aclVersion: number;
+  /** How often a child was made or deleted. */
+  childVersion: number;
 }
 
 export type CreateMode = "persistent" | "container" | "ephemeralSequential";
@@ -34,6 +39,9 @@ export interface Session {
   /** Monotonic time at which the last exchange that the server confirmed was *started*. */
   readonly lastConfirmedAtMs: number;
 
+  /** What the znodes that we make are to be given; undefined: nothing, so that anybody may do anything with them. */
+  readonly protection: Acl | undefined;
+
   /** Makes a znode; gives its full path, with the number the server appended. */
   create(path: string, data: string, mode: CreateMode): Promise<string>;
   /** Children (names only, in no order) and stat of a znode, from one moment. */
@@ -43,6 +51,12 @@ export interface Session {
   delete(path: string): Promise<void>;
   /** Waits until the server that we read from has seen all writes up to now. */
   sync(path: string): Promise<void>;
+  /**
+   * Sets the access control list of a znode; that the list never was set is version 0, and -1 stands for any version.
+   *
+   * @throws BadVersionError when the list has another version
+   */
+  setAcl(path: string, acl: Acl, version: number): Promise<void>;
 
   /** Calls back on each change of state, in order; gives a function that stops it. */
   onState(listener: (state: SessionState) => void): () => void;

@@ -4,6 +4,7 @@
  */
 import type { Clock } from "../clock.js";
 import { SessionClosedError } from "../errors.js";
+import type { Acl } from "./access.js";
 import { EventQueue } from "./event-queue.js";
 import type { ConfirmedHandle, Granted, HandleEvents } from "./handle.js";
 import { ZK } from "./request-error.js";
@@ -13,10 +14,12 @@ import { Watchdog } from "./watchdog.js";
 
 export class HandleSession implements Session {
   readonly clock: Clock;
+  readonly protection: Acl | undefined;
   #handle: ConfirmedHandle | undefined;
   #opening: Promise<ConfirmedHandle | undefined> = Promise.resolve(undefined);
   #state: SessionState = "SUSPENDED";
   #granted: Granted = { sessionId: "", timeoutMs: 0 };
+  #refused = false;
   #keepers = 0;
   #onFirstConnection = () => {};
   #closing: Promise<void> | undefined;
@@ -26,8 +29,9 @@ export class HandleSession implements Session {
   readonly #watchdog: Watchdog;
 
   /** @internal Use `openSession`. */
-  constructor(clock: Clock) {
+  constructor(clock: Clock, protection?: Acl) {
     this.clock = clock;
+    this.protection = protection;
     this.#watchdog = new Watchdog({
       clock,
       timeoutMs: () => this.negotiatedTimeoutMs,
@@ -43,6 +47,9 @@ export class HandleSession implements Session {
   readonly handleEvents: HandleEvents = {
     connected: (granted) => this.#onConnected(granted),
     connecting: () => this.#moveTo("SUSPENDED"),
+    refused: () => {
+      this.#refused = true;
+    },
     closed: () => this.giveUp(),
     watch: (path) => this.#events.push(() => this.#watchListeners.of(path)),
   };
@@ -62,6 +69,11 @@ export class HandleSession implements Session {
   /** The session has been shown to work, and is watched over from now on. */
   begin(): void {
     this.#watchdog.start();
+  }
+
+  /** The server did not accept our credentials. */
+  get refused(): boolean {
+    return this.#refused;
   }
 
   get id(): string {
@@ -98,6 +110,10 @@ export class HandleSession implements Session {
 
   sync(path: string): Promise<void> {
     return this.#ask("sync", path, (handle) => handle.sync(path));
+  }
+
+  setAcl(path: string, acl: Acl, version: number): Promise<void> {
+    return this.#ask("setAcl", path, (handle) => handle.setAcl(path, acl, version));
   }
 
   onState(listener: (state: SessionState) => void): () => void {

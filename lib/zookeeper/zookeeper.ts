@@ -4,6 +4,15 @@
 import { type Clock, systemClock } from "../clock.js";
 import { Deadline } from "../deadline.js";
 import { ConfigurationError, OptionError, ZooKeeperUnreachableError } from "../errors.js";
+import {
+  type Access,
+  type Acl,
+  aclFor,
+  type Credentials,
+  checkAccess,
+  credentialsOf,
+  type DigestAuth,
+} from "./access.js";
 import { confirming } from "./confirming-handle.js";
 import { type ConnectString, parseConnectString } from "./connect-string.js";
 import type { OpenHandle } from "./handle.js";
@@ -16,9 +25,18 @@ import type { Session, SessionSource } from "./session-port.js";
 import { ClientThread } from "./thread/client-thread.js";
 import { threaded } from "./thread/threaded-handle.js";
 
+export type { Access, DigestAuth } from "./access.js";
+
 export interface ZooKeeperOptions {
   /** `host:port,host:port/chroot` */
   connect: string;
+  /**
+   * Who we are. With it, the znodes that we make (the root, its `claims`, the claim paths and contenders) are given an
+   * access control list: strangers can neither join a queue nor delete a contender.
+   */
+  auth?: DigestAuth;
+  /** With `auth`: whether everybody may see who holds and who waits (`readable`, the default), or only we. */
+  acl?: Access;
   /** Session timeout to ask for, in milliseconds; the server may grant another. Default 10 000. */
   sessionTimeoutMs?: number;
   /** How long to wait for a server's answer when a session is opened or has lost its connection. Default 5 000. */
@@ -48,6 +66,8 @@ export class ZooKeeper implements SessionSource {
   readonly clock: Clock = systemClock;
   readonly connectTimeoutMs: number;
   readonly #servers: ConnectString;
+  readonly #credentials: Credentials | undefined;
+  readonly #protection: Acl | undefined;
   readonly #sessionTimeoutMs: number;
   readonly #openHandle: OpenHandle;
   readonly #warn: (message: string) => void;
@@ -56,6 +76,12 @@ export class ZooKeeper implements SessionSource {
   /** @throws OptionError when an option cannot be used */
   constructor(options: ZooKeeperOptions) {
     this.#servers = parseConnectString(options.connect);
+    const { auth, acl } = options;
+    if (acl !== undefined && auth === undefined) {
+      throw new OptionError("acl goes with auth: without credentials nothing can be kept for us");
+    }
+    this.#credentials = auth && credentialsOf(auth);
+    this.#protection = auth && aclFor(checkAccess(acl ?? "readable"));
     this.#sessionTimeoutMs = checkTimeout("sessionTimeoutMs", options.sessionTimeoutMs ?? 10_000);
     this.connectTimeoutMs = checkTimeout("connectTimeoutMs", options.connectTimeoutMs ?? 5_000);
     this.#openHandle = this.#chooseThread(options);
@@ -93,6 +119,8 @@ export class ZooKeeper implements SessionSource {
     const session = await openSession({
       servers: await resolveServers(this.#servers, deadline),
       sessionTimeoutMs: this.#sessionTimeoutMs,
+      credentials: this.#credentials,
+      protection: this.#protection,
       openHandle: this.#openHandle,
       clock: this.clock,
       deadline,

@@ -3,6 +3,7 @@
  */
 import { type Deadline, settleWithin, TIMED_OUT } from "../../lib/deadline.js";
 import { ZooKeeperUnreachableError } from "../../lib/errors.js";
+import type { Acl } from "../../lib/zookeeper/access.js";
 import type { Session } from "../../lib/zookeeper/session-port.js";
 import { untilState } from "../../lib/zookeeper/until-state.js";
 import type { ClaimOptions, QueuePosition } from "./claim-options.js";
@@ -11,6 +12,8 @@ export interface Attempt {
   session: Session;
   /** The claim path. */
   path: string;
+  /** What the znodes that we make are given. Nothing on a lock path of the user's: other clients may be there. */
+  protection: Acl | undefined;
   options: ClaimOptions;
   /** End of the wait in the queue. */
   queue: Deadline;

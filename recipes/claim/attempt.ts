@@ -36,8 +36,8 @@ const REMOVAL_MS = 2_000;
 
 /** One contender, from its entry to its grant or its removal. */
 export async function attempt(context: Attempt): Promise<ClaimAnswer | Again | NearEnd> {
-  const { session, path } = context;
-  const contender = new Contender(session, path, context.options.uuid?.());
+  const { session } = context;
+  const contender = new Contender(context, context.options.uuid?.());
   let granted = false;
   try {
     let listing = await enter(context, contender);
@@ -125,9 +125,13 @@ function grant(
   });
 }
 
-/** Enters the queue; makes the claim path when it is missing, as often as somebody removes it. */
+/**
+ * Enters the queue; makes the claim path when it is missing, as often as somebody removes it. Where it is to be
+ * protected, nobody of us enters before it is.
+ */
 async function enter(context: Attempt, contender: Contender): Promise<Listing | undefined> {
   const data = JSON.stringify(holderRecord(context.options.holder, context.session.clock));
+  if (context.protection !== undefined) await makePath(context);
   for (;;) {
     try {
       const listing = await withinAnswer(context, contender.enter(data));
@@ -144,7 +148,7 @@ async function enter(context: Attempt, contender: Contender): Promise<Listing | 
 async function makePath(context: Attempt): Promise<void> {
   for (;;) {
     try {
-      await withinAnswer(context, makeClaimPath(context.session, context.path));
+      await withinAnswer(context, makeClaimPath(context));
       return;
     } catch (error) {
       if (!(error instanceof ConnectionLossError)) throw error;

@@ -11,6 +11,7 @@ import {
   SessionClosedError,
   SessionLostError,
 } from "../../lib/errors.js";
+import type { Acl } from "../../lib/zookeeper/access.js";
 import { nameOf } from "../../lib/zookeeper/paths.js";
 import type { Session, Stat } from "../../lib/zookeeper/session-port.js";
 import { untilState } from "../../lib/zookeeper/until-state.js";
@@ -22,17 +23,31 @@ export interface Listing {
   stat: Stat;
 }
 
+export interface ContenderPlace {
+  session: Session;
+  /** The claim path. */
+  path: string;
+  /** What the znode is given; undefined: nothing. */
+  protection: Acl | undefined;
+}
+
+/** Whatever its access control list was before, it is ours to set. */
+const ANY_VERSION = -1;
+
 export class Contender {
+  readonly session: Session;
+  readonly claimPath: string;
   readonly #prefix: string;
   #created: Promise<string> | undefined;
   #path: string | undefined;
+  /** What is still to be given to the znode. */
+  #protection: Acl | undefined;
   #removal: Promise<void> | undefined;
 
-  constructor(
-    readonly session: Session,
-    readonly claimPath: string,
-    uuid: string = randomUUID(),
-  ) {
+  constructor({ session, path, protection }: ContenderPlace, uuid: string = randomUUID()) {
+    this.session = session;
+    this.claimPath = path;
+    this.#protection = protection;
     this.#prefix = contenderPrefix(uuid);
   }
 
@@ -64,6 +79,7 @@ export class Contender {
     listed.catch(() => {}); // when both fail, the create's error is the one that says what to do
     try {
       this.#path = await created;
+      await this.#protect();
       return await listed;
     } catch (error) {
       if (error instanceof ConnectionLossError) return undefined;
@@ -72,12 +88,16 @@ export class Contender {
   }
 
   /**
-   * Finds the znode of a create whose reply was lost. Has to be called in the connected state.
+   * Finds the znode of a create whose reply was lost, and protects one that is not protected yet. Has to be called in
+   * the connected state.
    *
    * @returns true when it is there and belongs to this session, false when the create had no effect
    */
   async recover(): Promise<boolean> {
-    if (this.#path !== undefined) return true;
+    if (this.#path !== undefined) {
+      await this.#protect();
+      return true;
+    }
     // The server that we are connected to now may lag behind the one that made the znode.
     await this.session.sync(this.claimPath);
     const { children } = await this.session.list(this.claimPath);
@@ -85,6 +105,7 @@ export class Contender {
       const path = `${this.claimPath}/${name}`;
       if ((await this.#ownerOf(path)) !== this.session.id) continue; // another session's node is never adopted
       this.#path = path;
+      await this.#protect();
       return true;
     }
     return false;
@@ -94,6 +115,20 @@ export class Contender {
   async isThere(): Promise<boolean> {
     await this.session.sync(this.claimPath);
     return (await this.#ownerOf(this.#path ?? "")) === this.session.id;
+  }
+
+  /**
+   * Nobody but us could remove the znode, because that is a right on its parent; with a list of its own, nobody can
+   * write to it either, or shut others out who want to watch it.
+   */
+  async #protect(): Promise<void> {
+    if (this.#path === undefined || this.#protection === undefined) return;
+    try {
+      await this.session.setAcl(this.#path, this.#protection, ANY_VERSION);
+    } catch (error) {
+      if (!(error instanceof NoNodeError)) throw error; // removed by somebody: the next listing shows it
+    }
+    this.#protection = undefined;
   }
 
   async #ownerOf(path: string): Promise<string | undefined> {
@@ -115,6 +150,7 @@ export class Contender {
   }
 
   async #removeForCertain(): Promise<void> {
+    this.#protection = undefined; // it goes anyway, also where we are not allowed to set its list
     await this.#created?.catch(() => {}); // whatever became of the create, what is left of it is removed below
     for (;;) {
       const state = await untilState(

@@ -9,9 +9,10 @@ import { ERA_MAX } from "../../lib/token.js";
 import { ZooKeeper } from "../../lib/zookeeper/zookeeper.js";
 import { parseDurationMs } from "./duration.js";
 import { Report } from "./report.js";
+import { addZooKeeperOptions, securityOf, type ZooKeeperFlags } from "./zookeeper-options.js";
 
 /** As commander gives them. */
-export interface CommonFlags {
+export interface CommonFlags extends ZooKeeperFlags {
   zookeeper?: string;
   redis?: string;
   sessionTimeout: string;
@@ -23,7 +24,7 @@ export interface CommonFlags {
 }
 
 export function addCommonOptions(command: Command): Command {
-  return command
+  command
     .addOption(
       new Option("--zookeeper <hosts>", "ZooKeeper servers, host:port,host:port/chroot").env(
         "ZOOKEEPER_CONNECT",
@@ -36,6 +37,7 @@ export function addCommonOptions(command: Command): Command {
     .option("--era <number>", "raised when a ZooKeeper ensemble is rebuilt", "0")
     .option("--json", "for programs: JSON instead of text")
     .option("--quiet", "say nothing but errors and results");
+  return addZooKeeperOptions(command);
 }
 
 export function reportOf(flags: CommonFlags): Report {
@@ -51,6 +53,7 @@ export function zookeeperOf(flags: CommonFlags, report: Report): ZooKeeper {
     connect: flags.zookeeper,
     sessionTimeoutMs: parseDurationMs(flags.sessionTimeout, "--session-timeout"),
     connectTimeoutMs: connectTimeoutMsOf(flags),
+    ...securityOf(flags),
     warn: report.warn,
   });
 }

@@ -52,6 +52,7 @@ const BY_CODE: Record<string, number> = {
   COMMAND_OUTPUT_INCOMPLETE: EXIT.dataRefused,
   CLAIM_LOST: EXIT.lost,
   ZOOKEEPER_NO_NODE: EXIT.configuration,
+  ZOOKEEPER_BAD_VERSION: EXIT.unreachable,
   ZOOKEEPER_NOT_EMPTY: EXIT.configuration,
   ZOOKEEPER_UNSUPPORTED: EXIT.configuration,
   ZOOKEEPER_DENIED: EXIT.notAllowed,

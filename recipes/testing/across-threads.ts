@@ -3,6 +3,7 @@
  * it with real threads: orders and news are messages, and only the shared moments are seen at once.
  */
 
+import type { Acl } from "../../lib/zookeeper/access.js";
 import type { Moment } from "../../lib/zookeeper/confirmation.js";
 import type { ConfirmingHandle } from "../../lib/zookeeper/confirming-handle.js";
 import type {
@@ -56,6 +57,7 @@ class HandleAcross implements ConfirmedHandle {
     const inner = await open(request, {
       connected: (granted) => main.receive(() => events.connected(granted)),
       connecting: () => main.receive(() => events.connecting()),
+      refused: () => main.receive(() => events.refused()),
       closed: () => main.receive(() => events.closed()),
       watch: (path) => main.receive(() => events.watch(path)),
     });
@@ -99,6 +101,10 @@ class HandleAcross implements ConfirmedHandle {
 
   sync(path: string) {
     return this.#cross(() => this.#inner.sync(path));
+  }
+
+  setAcl(path: string, acl: Acl, version: number) {
+    return this.#cross(() => this.#inner.setAcl(path, acl, version));
   }
 
   close(): Promise<void> {

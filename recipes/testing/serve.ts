@@ -26,7 +26,7 @@ const TO_LEADER_MS = [1, 3] as const;
 /** Keeps what is done in line apart, in milliseconds: what happens at one moment has no order. */
 const APART_MS = 0.001;
 
-const BY_WAY_OF_LEADER = new Set(["create", "delete", "sync"]);
+const BY_WAY_OF_LEADER = new Set(["create", "delete", "sync", "setAcl"]);
 
 /**
  * Calls back with the answer when the server sends it, and with the last transaction that the server had applied; never

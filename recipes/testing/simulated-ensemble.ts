@@ -126,6 +126,12 @@ export class SimulatedEnsemble {
     this.#commit(zxid, [this.tree.delete(path, zxid)]);
   }
 
+  setAcl(path: string, version: number): void {
+    const zxid = this.#zxid + 1;
+    this.tree.setAcl(path, version, zxid);
+    this.#commit(zxid, []);
+  }
+
   /** Names of the children that are there now, as the leader sees it. */
   childrenOf(path: string): string[] {
     const node = this.tree.find(path, this.#zxid);

@@ -2,6 +2,7 @@
  * A client's handle on a simulated ensemble, with what the real client does: requests in order on one connection, and
  * watches that are set again at the next server when the connection breaks.
  */
+import type { Acl } from "../../lib/zookeeper/access.js";
 import type { Handle, HandleEvents, HandleRequest } from "../../lib/zookeeper/handle.js";
 import { requestError, ZK } from "../../lib/zookeeper/request-error.js";
 import type { CreateMode, Stat } from "../../lib/zookeeper/session-port.js";
@@ -99,18 +100,19 @@ export class SimulatedHandle implements Handle {
     return this.#ask("sync", path, () => undefined);
   }
 
+  /** The list's version is kept, and nothing of the list is enforced: nobody here is a stranger. */
+  setAcl(path: string, _acl: Acl, version: number): Promise<void> {
+    return this.#ask("setAcl", path, () => this.#options.ensemble.setAcl(path, version));
+  }
+
   exists(path: string): Promise<Stat> {
-    return this.#ask("exists", path, (_session, zxid) =>
-      statOf(this.#options.ensemble.tree.get("exists", path, zxid)),
-    );
+    const { tree } = this.#options.ensemble;
+    return this.#ask("exists", path, (_, zxid) => statOf(tree.get("exists", path, zxid)));
   }
 
   list(path: string): Promise<{ children: string[]; stat: Stat }> {
     const { tree } = this.#options.ensemble;
-    return this.#ask("list", path, (_session, zxid) => {
-      const node = tree.get("list", path, zxid);
-      return { children: tree.childrenOf(node, zxid).map(({ name }) => name), stat: statOf(node) };
-    });
+    return this.#ask("list", path, (_, zxid) => tree.list(path, zxid));
   }
 
   read(path: string, watch: boolean): Promise<{ data: string; stat: Stat }> {

@@ -6,6 +6,7 @@ import { requestError, ZK } from "../../lib/zookeeper/request-error.js";
 import type { CreateMode, Stat } from "../../lib/zookeeper/session-port.js";
 import { SequenceCounter, sequenceText } from "./sequence-counter.js";
 
+/** The versions are those of the leader, whatever a server that lags behind has seen. */
 export interface Znode extends Stat {
   readonly name: string;
   readonly path: string;
@@ -29,6 +30,9 @@ export interface Making {
 }
 
 const NOT_EPHEMERAL = "0";
+
+/** A change that does not compare the version. */
+const ANY_VERSION = -1;
 
 export class SimulatedTree {
   readonly #root = znode({ name: "", path: "", parent: undefined, czxid: 0 });
@@ -55,6 +59,12 @@ export class SimulatedTree {
     return node.children.filter((child) => isThere(child, zxid));
   }
 
+  /** @throws NoNodeError */
+  list(path: string, zxid: number): { children: string[]; stat: Stat } {
+    const node = this.get("list", path, zxid);
+    return { children: this.childrenOf(node, zxid).map(({ name }) => name), stat: statOf(node) };
+  }
+
   /** @throws NoNodeError, NodeExistsError */
   create({ path, data, mode, session, zxid, nowMs }: Making): Znode {
     const parent = this.get("create", path.slice(0, path.lastIndexOf("/")), zxid);
@@ -69,6 +79,7 @@ export class SimulatedTree {
     const stat = { czxid: zxid, ephemeralOwner, createdAtMs: nowMs };
     const made = znode({ name, path: full, data, parent, ...stat });
     parent.children.push(made);
+    parent.childVersion += 1;
     return made;
   }
 
@@ -78,8 +89,17 @@ export class SimulatedTree {
     if (this.childrenOf(node, zxid).length > 0) {
       throw requestError("delete", path, ZK.notEmpty, "simulated");
     }
-    node.deletedZxid = zxid;
+    markDeleted(node, zxid);
     return node;
+  }
+
+  /** @throws NoNodeError, BadVersionError */
+  setAcl(path: string, version: number, zxid: number): void {
+    const node = this.get("setAcl", path, zxid - 1);
+    if (version !== ANY_VERSION && version !== node.aclVersion) {
+      throw requestError("setAcl", path, ZK.badVersion, "simulated");
+    }
+    node.aclVersion += 1;
   }
 
   /** Deletes what a session owns. */
@@ -87,7 +107,7 @@ export class SimulatedTree {
     const owned = [...this.#all(this.#root)].filter(
       (node) => node.ephemeralOwner === session && isThere(node, zxid),
     );
-    for (const node of owned) node.deletedZxid = zxid;
+    for (const node of owned) markDeleted(node, zxid);
     return owned;
   }
 
@@ -106,8 +126,14 @@ export class SimulatedTree {
   }
 }
 
-export function statOf({ czxid, ephemeralOwner, createdAtMs }: Znode): Stat {
-  return { czxid, ephemeralOwner, createdAtMs };
+export function statOf(node: Znode): Stat {
+  const { czxid, ephemeralOwner, createdAtMs, aclVersion, childVersion } = node;
+  return { czxid, ephemeralOwner, createdAtMs, aclVersion, childVersion };
+}
+
+function markDeleted(node: Znode, zxid: number): void {
+  node.deletedZxid = zxid;
+  if (node.parent !== undefined) node.parent.childVersion += 1;
 }
 
 function isThere(node: Znode, zxid: number): boolean {
@@ -117,6 +143,7 @@ function isThere(node: Znode, zxid: number): boolean {
 function znode(parts: Pick<Znode, "name" | "path" | "parent" | "czxid"> & Partial<Znode>): Znode {
   return {
     ...{ data: "", ephemeralOwner: NOT_EPHEMERAL, createdAtMs: 0, children: [] },
+    ...{ aclVersion: 0, childVersion: 0 },
     ...{ counter: new SequenceCounter(), deletedZxid: Number.POSITIVE_INFINITY },
     ...parts,
   };

@@ -11,6 +11,7 @@ export class HandMadeSession implements Session {
   readonly clock = systemClock;
   readonly id = SESSION_ID;
   readonly state: SessionState = "CONNECTED";
+  readonly protection = undefined;
   readonly negotiatedTimeoutMs = 10_000;
   /** Children of every path, by name. */
   readonly nodes = new Set<string>();
@@ -64,11 +65,13 @@ export class HandMadeSession implements Session {
 
   giveUp(): void {}
   async sync(): Promise<void> {}
+  async setAcl(): Promise<void> {}
   onState = () => () => {};
   onWatch = () => () => {};
   keepConfirmed = () => () => {};
 
   #stat(): Stat {
-    return { czxid: this.czxid, ephemeralOwner: SESSION_ID, createdAtMs: 0 };
+    const versions = { aclVersion: 0, childVersion: 0 };
+    return { czxid: this.czxid, ephemeralOwner: SESSION_ID, createdAtMs: 0, ...versions };
   }
 }

@@ -52,7 +52,7 @@ function handMadePackage() {
   return { load: async () => Client as unknown as Package, made };
 }
 
-const SILENT = { connected() {}, connecting() {}, closed() {}, watch() {} };
+const SILENT = { connected() {}, connecting() {}, refused() {}, closed() {}, watch() {} };
 const TARGET = { address: "127.0.0.1:1", sessionTimeoutMs: 4_000 };
 
 it("a session whose client is being replaced is not over: its requests are lost with the connection", async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
+  BadVersionError,
   ConnectionLossError,
   NodeExistsError,
   NoNodeError,
@@ -26,6 +27,8 @@ describe("an error of the ZooKeeper client", () => {
     [-111, NotEmptyError, true],
     [-102, ZooKeeperDeniedError, true],
     [-115, ZooKeeperDeniedError, true],
+    [-124, ZooKeeperDeniedError, true],
+    [-103, BadVersionError, true],
     [-6, ZooKeeperUnsupportedError, true],
     [-8, ZooKeeperFaultError, false],
     [-999, ZooKeeperFaultError, false],
@@ -38,13 +41,14 @@ describe("an error of the ZooKeeper client", () => {
 
   it("confirms the session only when the code comes from a server that has it", () => {
     expect([0, -101, -102, -110].every(isServerAnswer)).toBe(true);
-    expect([-4, -7, -9, -112, -115, -116, -118].some(isServerAnswer)).toBe(false);
+    expect([-4, -7, -9, -112, -115, -116, -118, -124].some(isServerAnswer)).toBe(false);
   });
 
   it("is typed also when the call itself returns it instead of its callback", async () => {
     const client = await NativeClient.load({
       connected: () => {},
       connecting: () => {},
+      refused: () => {},
       closed: () => {},
       watch: () => {},
     });

@@ -49,6 +49,7 @@ describe("the direction of imports", () => {
       "lib/token.ts",
       "lib/job-id.ts",
       "lib/redis/fence-key.ts",
+      "lib/zookeeper/access.ts",
       "lib/zookeeper/connect-string.ts",
       "lib/zookeeper/paths.ts",
       "lib/zookeeper/queue-order.ts",

@@ -42,6 +42,7 @@ export class HostedHandle {
       const handle = await open(request, {
         connected: (granted) => tell({ is: "connected", ...granted }),
         connecting: () => tell({ is: "connecting" }),
+        refused: () => tell({ is: "refused" }),
         closed: () => tell({ is: "closed" }),
         watch: (path) => tell({ is: "watch", path }),
       });

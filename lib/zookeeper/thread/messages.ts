@@ -4,7 +4,7 @@
 import type { Granted, HandleRequest } from "../handle.js";
 
 /** The requests of a handle, by name. */
-export type Operation = "create" | "exists" | "read" | "list" | "delete" | "sync";
+export type Operation = "create" | "exists" | "read" | "list" | "delete" | "sync" | "setAcl";
 
 /** To the sessions' thread. */
 export type Order = { handle: number } & HandleOrder;
@@ -23,6 +23,7 @@ export type HandleNews =
   | Answer
   | ({ is: "connected" } & Granted)
   | { is: "connecting" }
+  | { is: "refused" }
   | { is: "closed" }
   | { is: "watch"; path: string }
   /** Nothing of the handle is left. */

@@ -5,6 +5,7 @@
 import { systemClock } from "../../clock.js";
 import { Deadline, settleWithin } from "../../deadline.js";
 import { NativeClientError } from "../../errors.js";
+import type { Acl } from "../access.js";
 import type { ConfirmedHandle, HandleEvents, HandleRequest, OpenHandle } from "../handle.js";
 import { requestError, ZK } from "../request-error.js";
 import type { CreateMode, Stat } from "../session-port.js";
@@ -99,6 +100,10 @@ class ThreadedHandle implements ConfirmedHandle, HandleUser {
     return this.#ask("sync", path);
   }
 
+  setAcl(path: string, acl: Acl, version: number): Promise<void> {
+    return this.#ask("setAcl", path, acl, version);
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -112,6 +117,7 @@ class ThreadedHandle implements ConfirmedHandle, HandleUser {
   hear(news: HandleNews): void {
     if (news.is === "connected") this.events.connected(news);
     else if (news.is === "connecting") this.events.connecting();
+    else if (news.is === "refused") this.events.refused();
     else if (news.is === "closed") this.events.closed();
     else if (news.is === "watch") this.events.watch(news.path);
     else if (news.is === "opened") this.#opened.resolve(news.usable);

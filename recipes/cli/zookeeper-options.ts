@@ -1,0 +1,73 @@
+/**
+ * The options that say how ZooKeeper is talked to: who we are, and what others may do. Secrets come from a file or
+ * the environment, never from an argument, which every user of the machine can read in the list of processes.
+ */
+import { readFileSync } from "node:fs";
+import { type Command, Option } from "commander";
+import { OptionError } from "../../lib/errors.js";
+import type { Access, DigestAuth } from "../../lib/zookeeper/access.js";
+import type { ZooKeeperOptions } from "../../lib/zookeeper/zookeeper.js";
+
+/** As commander gives them. */
+export interface ZooKeeperFlags {
+  zookeeperAuthFile?: string;
+  zookeeperAcl?: Access;
+}
+
+/** Name of the variable that holds `user:password`. */
+const AUTH_VARIABLE = "ZOOKEEPER_AUTH";
+
+export function addZooKeeperOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option(
+        "--zookeeper-auth-file <file>",
+        `file with user:password for ZooKeeper (or set ${AUTH_VARIABLE}=user:password)`,
+      ).env("ZOOKEEPER_AUTH_FILE"),
+    )
+    .addOption(
+      new Option("--zookeeper-acl <access>", "with a user: who may see who holds and who waits")
+        .choices(["readable", "private"])
+        .env("ZOOKEEPER_ACL"),
+    );
+}
+
+/** @throws OptionError when a file cannot be read, or an option cannot be used */
+export function securityOf(
+  flags: ZooKeeperFlags,
+  env: NodeJS.ProcessEnv = process.env,
+): Pick<ZooKeeperOptions, "auth" | "acl"> {
+  const auth = authOf(flags, env);
+  return {
+    ...(auth === undefined ? {} : { auth }),
+    ...(flags.zookeeperAcl === undefined ? {} : { acl: flags.zookeeperAcl }),
+  };
+}
+
+function authOf(
+  { zookeeperAuthFile }: ZooKeeperFlags,
+  env: NodeJS.ProcessEnv,
+): DigestAuth | undefined {
+  const given = zookeeperAuthFile
+    ? readText(zookeeperAuthFile, "--zookeeper-auth-file").trim()
+    : env[AUTH_VARIABLE];
+  if (given === undefined || given === "") {
+    if (zookeeperAuthFile) throw new OptionError(`${zookeeperAuthFile} holds no user:password`);
+    return undefined;
+  }
+  const colon = given.indexOf(":");
+  const where = zookeeperAuthFile ? `the file ${zookeeperAuthFile}` : AUTH_VARIABLE;
+  if (colon < 1 || colon === given.length - 1) {
+    throw new OptionError(`${where} must have the form user:password`); // what it holds is not told
+  }
+  return { scheme: "digest", user: given.slice(0, colon), password: given.slice(colon + 1) };
+}
+
+function readText(file: string, option: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException; // readFileSync throws nothing else
+    throw new OptionError(`the file of ${option} cannot be read: ${file} (${code})`, { cause });
+  }
+}
