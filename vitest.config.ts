@@ -4,10 +4,11 @@ import { defineConfig, type Plugin } from "vitest/config";
 const builtThreads: Plugin = {
   name: "built-threads",
   transform: (code, id) =>
-    id.endsWith("/lib/zookeeper/thread/client-thread.ts")
+    /\/lib\/zookeeper\/(thread\/client-thread|tls\/tunnel)\.ts$/.test(id)
       ? code.replace(
-          '"./session-thread.js"',
-          '"../../../dist/lib/zookeeper/thread/session-thread.js"',
+          /"\.\/(session|tunnel)-thread\.js"/,
+          (_text, name) =>
+            `"../../../dist/lib/zookeeper/${name === "tunnel" ? "tls" : "thread"}/${name}-thread.js"`,
         )
       : undefined,
 };

@@ -59,6 +59,11 @@ export class ZooKeeperUnreachableError extends FencekeeperError {
   readonly code = "ZOOKEEPER_UNREACHABLE";
 }
 
+/** TLS with ZooKeeper fails for a reason that stays: a certificate that does not verify, or ours is not accepted. */
+export class ZooKeeperTlsError extends FencekeeperError {
+  readonly code = "ZOOKEEPER_TLS";
+}
+
 /** A ZooKeeper request failed; `operation` and `path` say which, `zookeeperCode` is the server's or client's number. */
 export abstract class ZooKeeperRequestError extends FencekeeperError {
   constructor(

@@ -14,6 +14,7 @@ export type { Session, SessionSource, SessionState } from "../lib/zookeeper/sess
 export {
   type Access,
   type DigestAuth,
+  type TlsOptions,
   ZooKeeper,
   type ZooKeeperOptions,
 } from "../lib/zookeeper/zookeeper.js";

@@ -24,8 +24,11 @@ import { SessionPool } from "./session-pool.js";
 import type { Session, SessionSource } from "./session-port.js";
 import { ClientThread } from "./thread/client-thread.js";
 import { threaded } from "./thread/threaded-handle.js";
+import { type TlsOptions, tlsIdentityOf } from "./tls/tls-options.js";
+import { Tunnel } from "./tls/tunnel.js";
 
 export type { Access, DigestAuth } from "./access.js";
+export type { TlsOptions } from "./tls/tls-options.js";
 
 export interface ZooKeeperOptions {
   /** `host:port,host:port/chroot` */
@@ -37,6 +40,8 @@ export interface ZooKeeperOptions {
   auth?: DigestAuth;
   /** With `auth`: whether everybody may see who holds and who waits (`readable`, the default), or only we. */
   acl?: Access;
+  /** Talk to the servers under TLS; `connect` has their secure ports. Their certificates are always verified. */
+  tls?: TlsOptions;
   /** Session timeout to ask for, in milliseconds; the server may grant another. Default 10 000. */
   sessionTimeoutMs?: number;
   /** How long to wait for a server's answer when a session is opened or has lost its connection. Default 5 000. */
@@ -71,6 +76,7 @@ export class ZooKeeper implements SessionSource {
   readonly #sessionTimeoutMs: number;
   readonly #openHandle: OpenHandle;
   readonly #warn: (message: string) => void;
+  readonly #tunnel: Tunnel | undefined;
   readonly #sessions: SessionPool;
 
   /** @throws OptionError when an option cannot be used */
@@ -86,6 +92,7 @@ export class ZooKeeper implements SessionSource {
     this.connectTimeoutMs = checkTimeout("connectTimeoutMs", options.connectTimeoutMs ?? 5_000);
     this.#openHandle = this.#chooseThread(options);
     this.#warn = options.warn ?? (() => {});
+    this.#tunnel = options.tls && this.#tunnelWith(options.tls);
     this.#sessions = new SessionPool({
       clock: this.clock,
       connectTimeoutMs: this.connectTimeoutMs,
@@ -99,8 +106,9 @@ export class ZooKeeper implements SessionSource {
   }
 
   /** Closes the session, if there is one; safe to call again. */
-  close(): Promise<void> {
-    return this.#sessions.close();
+  async close(): Promise<void> {
+    await this.#sessions.close();
+    await this.#tunnel?.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -116,15 +124,21 @@ export class ZooKeeper implements SessionSource {
 
   async #open(signal: AbortSignal): Promise<HandleSession> {
     const deadline = Deadline.after(this.connectTimeoutMs, this.clock);
+    const resolved = await resolveServers(this.#servers, deadline);
+    const way = await this.#tunnel?.ready(deadline);
     const session = await openSession({
-      servers: await resolveServers(this.#servers, deadline),
+      servers: way?.servers ?? resolved,
       sessionTimeoutMs: this.#sessionTimeoutMs,
       credentials: this.#credentials,
       protection: this.#protection,
       openHandle: this.#openHandle,
       clock: this.clock,
       deadline,
-      signal,
+      signal: way === undefined ? signal : AbortSignal.any([signal, way.untrusted]),
+    }).catch((error) => {
+      // The address in its message is one of ours, and it does not know why.
+      const ours = way !== undefined && error instanceof ZooKeeperUnreachableError;
+      throw ours ? this.#unreachable(error) : error;
     });
     if (session.negotiatedTimeoutMs !== this.#sessionTimeoutMs) {
       this.#warn(
@@ -135,11 +149,25 @@ export class ZooKeeper implements SessionSource {
     return session;
   }
 
-  #unreachable(): ZooKeeperUnreachableError {
+  #tunnelWith(tls: TlsOptions): Tunnel {
+    const identity = tlsIdentityOf(tls);
+    const { servers } = this.#servers;
+    // Each server gets its turn before we give up, and before the native client tries the next one by itself.
+    const handshakeMs = Math.min(
+      this.connectTimeoutMs / servers.length,
+      this.#sessionTimeoutMs / 3,
+    );
+    return new Tunnel({ servers: this.#servers, identity, handshakeMs, warn: this.#warn });
+  }
+
+  #unreachable(cause?: Error): Error {
     const hosts = this.#servers.servers.map(({ host, port }) => `${host}:${port}`).join(",");
-    return new ZooKeeperUnreachableError(
+    const message =
       `no ZooKeeper server at ${hosts} answered within ${this.connectTimeoutMs} ms: ` +
-        "check the address, and that a server runs there",
+      "check the address, and that a server runs there";
+    const options = cause === undefined ? {} : { cause };
+    return (
+      this.#tunnel?.explain(message, options) ?? new ZooKeeperUnreachableError(message, options)
     );
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The options that say how ZooKeeper is talked to: who we are, and what others may do. Secrets come from a file or
+ * The options that say how ZooKeeper is talked to: who we are, what others may do, and TLS. Secrets come from a file or
  * the environment, never from an argument, which every user of the machine can read in the list of processes.
  */
 import { readFileSync } from "node:fs";
@@ -12,6 +12,9 @@ import type { ZooKeeperOptions } from "../../lib/zookeeper/zookeeper.js";
 export interface ZooKeeperFlags {
   zookeeperAuthFile?: string;
   zookeeperAcl?: Access;
+  zookeeperCa?: string;
+  zookeeperCert?: string;
+  zookeeperKey?: string;
 }
 
 /** Name of the variable that holds `user:password`. */
@@ -29,6 +32,21 @@ export function addZooKeeperOptions(command: Command): Command {
       new Option("--zookeeper-acl <access>", "with a user: who may see who holds and who waits")
         .choices(["readable", "private"])
         .env("ZOOKEEPER_ACL"),
+    )
+    .addOption(
+      new Option("--zookeeper-ca <file>", "use TLS: PEM file of the authority to trust").env(
+        "ZOOKEEPER_CA",
+      ),
+    )
+    .addOption(
+      new Option("--zookeeper-cert <file>", "use TLS: PEM file of our certificate").env(
+        "ZOOKEEPER_CERT",
+      ),
+    )
+    .addOption(
+      new Option("--zookeeper-key <file>", "PEM file of the key to our certificate").env(
+        "ZOOKEEPER_KEY",
+      ),
     );
 }
 
@@ -36,11 +54,13 @@ export function addZooKeeperOptions(command: Command): Command {
 export function securityOf(
   flags: ZooKeeperFlags,
   env: NodeJS.ProcessEnv = process.env,
-): Pick<ZooKeeperOptions, "auth" | "acl"> {
+): Pick<ZooKeeperOptions, "auth" | "acl" | "tls"> {
   const auth = authOf(flags, env);
+  const tls = tlsOf(flags);
   return {
     ...(auth === undefined ? {} : { auth }),
     ...(flags.zookeeperAcl === undefined ? {} : { acl: flags.zookeeperAcl }),
+    ...(tls === undefined ? {} : { tls }),
   };
 }
 
@@ -61,6 +81,15 @@ function authOf(
     throw new OptionError(`${where} must have the form user:password`); // what it holds is not told
   }
   return { scheme: "digest", user: given.slice(0, colon), password: given.slice(colon + 1) };
+}
+
+function tlsOf({ zookeeperCa, zookeeperCert, zookeeperKey }: ZooKeeperFlags) {
+  if (!zookeeperCa && !zookeeperCert && !zookeeperKey) return undefined;
+  return {
+    ...(zookeeperCa ? { ca: readText(zookeeperCa, "--zookeeper-ca") } : {}),
+    ...(zookeeperCert ? { cert: readText(zookeeperCert, "--zookeeper-cert") } : {}),
+    ...(zookeeperKey ? { key: readText(zookeeperKey, "--zookeeper-key") } : {}),
+  };
 }
 
 function readText(file: string, option: string): string {

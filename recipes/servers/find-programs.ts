@@ -34,6 +34,10 @@ const DEBIAN_NAMES = [
   "slf4j-log4j12.jar",
   "log4j-1.2.jar",
   "servlet-api.jar",
+  // A secure port needs Netty, of which that class path names only a part.
+  "netty-codec.jar",
+  "netty-resolver.jar",
+  "netty-transport-native-unix-common.jar",
 ];
 
 export async function findPrograms(env: NodeJS.ProcessEnv): Promise<FoundPrograms> {
