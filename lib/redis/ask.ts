@@ -23,7 +23,7 @@ export interface Question<Answer, Request = ScriptRequest | CommandRequest> {
   /** Whether it may write, so that a lost reply leaves the outcome unknown. */
   writes: boolean;
   /** Turns a reply into the answer, or throws what it means. */
-  answerOf: (reply: unknown) => Answer | Again;
+  answerOf: (reply: unknown, waited: unknown) => Answer | Again;
 }
 
 /** A reply after which something has to be done, and then the question is asked again. */
@@ -53,7 +53,7 @@ export async function ask<Answer, Request = ScriptRequest | CommandRequest>(
     const attempt = await connection.run(question.request(), limits);
     if (attempt.kind === "reply") {
       try {
-        const answer = question.answerOf(attempt.reply);
+        const answer = question.answerOf(attempt.reply, attempt.waited);
         if (!(answer instanceof Again)) return answer;
         await answer.prepare(limits);
         signal?.throwIfAborted();

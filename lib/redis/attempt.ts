@@ -5,16 +5,24 @@ import type { Deadline } from "../deadline.js";
 import type { FencekeeperError } from "../errors.js";
 import type { ScriptName } from "./script-files.js";
 
+export type ScriptValues = (string | Buffer)[];
+
 /** A call of a script. */
 export interface ScriptRequest {
   script: ScriptName;
   keys: string[];
-  values: (string | Buffer)[];
+  /** A promise where a part of them is still computed while a staged value is on its way. */
+  values: ScriptValues | Promise<ScriptValues>;
+  /** A value that is put at a key of its own just before, in the same breath; the script moves or removes it. */
+  stage?: { key: string; value: Buffer; ttlMs: number };
+  /** What to wait for after the reply, on the same connection: `WAIT` or `WAITAOF` with its arguments. */
+  wait?: { command: "WAIT" | "WAITAOF"; values: string[] };
 }
 
-/** A plain command. Only what is deliberately unfenced sends one. */
+/** A plain command. Only what reads, and what is deliberately unfenced, sends one. */
 export interface CommandRequest {
-  command: "GET" | "SET" | "DEL";
+  command: string;
+  /** The first is the key, where it has one. */
   values: (string | Buffer)[];
 }
 
@@ -26,7 +34,8 @@ export interface Limits {
 
 /** What became of one attempt. Errors here hold no secrets and no values. */
 export type Attempt =
-  | { kind: "reply"; reply: unknown }
+  /** `waited` is the reply to what was waited for; undefined when there was none in time. */
+  | { kind: "reply"; reply: unknown; waited?: unknown }
   /** Nothing but an error will come; when `passing`, nothing was run and asking again may help. */
   | { kind: "refused"; error: FencekeeperError; passing: boolean }
   /** Certainly never sent. */

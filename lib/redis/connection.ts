@@ -1,19 +1,23 @@
 /**
- * The connection to Redis, and the only file that imports `ioredis`. It makes one attempt at a time and tells whether
- * a request was answered, was never sent, or was sent and lost; it repeats nothing.
+ * The connection to Redis. It makes one attempt at a time and tells whether a request was answered, was never sent, or
+ * was sent and lost; it repeats nothing. A server that takes the place of another is told of before it gets anything.
  */
-import { Redis } from "ioredis";
 import { type Clock, systemClock } from "../clock.js";
-import { Deadline, settleWithin, TIMED_OUT } from "../deadline.js";
+import { settleWithin, TIMED_OUT } from "../deadline.js";
 import { FencekeeperError, OptionError, SinkUnreachableError } from "../errors.js";
-import type { Attempt, CommandRequest, Limits, ScriptRequest } from "./attempt.js";
-import { commandOf, isFromServer, isNeverSent, plainError } from "./client-error.js";
+import type { Asked } from "./ask.js";
+import type { Attempt, CommandRequest, Limits, ScriptRequest, ScriptValues } from "./attempt.js";
+import type { RouteOptions, TlsOptions } from "./client/client-options.js";
+import { ClusterRoute } from "./client/cluster-route.js";
+import type { Node, Route } from "./client/route.js";
+import { ServerRoute } from "./client/server-route.js";
+import { isFromServer, isNeverSent, plainError } from "./client-error.js";
 import { parseRedisUrl, type RedisAddress } from "./redis-url.js";
-import { SCRIPT_NAMES, scriptText } from "./script-files.js";
-import { databaseError, errorFromServer, isPassing, serverCode } from "./server-error.js";
+import { errorFromServer, isPassing, isRedirection, isReplica } from "./server-error.js";
+import { serverIdentity } from "./server-identity.js";
 
 export interface ConnectionOptions {
-  /** `redis://` or `rediss://`. */
+  /** `redis://`, `redis-sentinel://` or `redis-cluster://`, or the same with `rediss`. */
   url: string;
   /** How long a TCP or TLS connect may take. */
   connectTimeoutMs: number;
@@ -21,109 +25,157 @@ export interface ConnectionOptions {
   replyTimeoutMs: number;
   /** How people see the connection in `CLIENT LIST`. */
   name: string;
+  tls?: TlsOptions | undefined;
+  /** Of the sentinels. */
+  sentinelPassword?: string | undefined;
+  natMap?: RouteOptions["natMap"];
+  /**
+   * Called when another server, or the same one after a restart, has taken the place of the last one, before anything
+   * is sent to it. What it asks for goes over the connection that it is given.
+   */
+  onOtherServer?: (connection: Asked<Request>) => Promise<void>;
   clock?: Clock;
 }
 
-/** How long the server may take to say goodbye, and its socket to close. */
-const QUIT_TIMEOUT_MS = 500;
-const DISCONNECT_TIMEOUT_MS = 100;
+type Request = ScriptRequest | CommandRequest;
 
 type ScriptCall = (keyCount: number, ...keysAndArguments: (string | Buffer)[]) => Promise<unknown>;
 
-export class RedisConnection {
-  /** `host:port`, for messages. */
+export class RedisConnection implements Asked<Request> {
   readonly place: string;
+  readonly isCluster: boolean;
+  readonly #options: ConnectionOptions;
   readonly #address: RedisAddress;
-  readonly #redis: Redis;
+  readonly #route: Route;
   readonly #clock: Clock;
-  #connecting: Promise<void> | undefined;
+  /** By socket: what is done on it before anything else. */
+  readonly #greetings = new WeakMap<object, Promise<void>>();
+  readonly #greeted = new WeakSet<object>();
   #closing: Promise<void> | undefined;
-  /** True from a connect that succeeded, in the right database, to the start of the next one. */
-  #usable = false;
-  /** The first fault of the connect under way; ioredis tells it through its event only. */
-  #connectFault: Error | undefined;
 
   constructor(options: ConnectionOptions) {
     if (!/^[!-~]{1,64}$/.test(options.name)) {
       throw new OptionError("name must be 1 to 64 visible ASCII characters, without spaces");
     }
-    this.#address = parseRedisUrl(options.url);
-    this.place = `${this.#address.host}:${this.#address.port}`;
+    const { sentinelPassword, natMap, tls } = options;
+    this.#options = options;
+    this.#address = {
+      ...parseRedisUrl(options.url),
+      ...(sentinelPassword !== undefined && { sentinelPassword }),
+    };
     this.#clock = options.clock ?? systemClock;
-    this.#redis = makeClient(this.#address, options);
-    this.#redis.on("error", (error) => {
-      this.#connectFault ??= error;
-    });
+    this.isCluster = this.#address.isCluster;
+    const { connectTimeoutMs, replyTimeoutMs, name } = options;
+    const route = { address: this.#address, connectTimeoutMs, replyTimeoutMs, name, tls, natMap };
+    this.#route = new (this.isCluster ? ClusterRoute : ServerRoute)(route, this.#clock);
+    this.place = this.#route.place;
   }
 
   /** Runs a script or a command once. The deadline and the signal end the wait, not what was sent. */
-  async run(
-    request: ScriptRequest | CommandRequest,
-    { deadline, signal }: Limits,
-  ): Promise<Attempt> {
+  async run(request: Request, limits: Limits): Promise<Attempt> {
+    const { deadline, signal } = limits;
     if (this.#closing) return closed();
+    const key = keyOf(request);
+    let node = this.#route.ready(key);
     try {
-      const opened = this.#isReady || (await settleWithin(this.#connect(), deadline, signal));
-      if (opened === TIMED_OUT || deadline.passed) {
-        const fault = this.#connectFault ?? new Error("the deadline passed");
+      if (node === undefined) {
+        await settleWithin(this.#route.connect(key), deadline, signal);
+        node = this.#route.ready(key);
+      }
+      if (node !== undefined && !this.#greeted.has(node.stream)) {
+        const greeted = await settleWithin(this.#greet(node), deadline, signal);
+        if (greeted === TIMED_OUT) node = undefined;
+      }
+      if (node === undefined || deadline.passed) {
+        const fault = this.#route.fault ?? new Error("the deadline passed");
         return { kind: "unsent", cause: plainError(fault, this.#address.password) };
       }
     } catch (error) {
+      this.#route.doubt(key);
       return this.#failed({ error, otherwise: "unsent", signal });
     }
     if (this.#closing) return closed();
-    try {
-      const reply = await settleWithin(this.#call(request), deadline, signal);
-      if (reply === TIMED_OUT) return { kind: "lost", cause: new Error("no reply came in time") };
-      return { kind: "reply", reply };
-    } catch (error) {
-      return this.#failed({ error, otherwise: isNeverSent(error) ? "unsent" : "lost", signal });
-    }
+    return this.#send(node, request, limits);
   }
 
   /** Ends the connection in bounded time, whatever the server does. Safe to call again. */
   close(): Promise<void> {
-    this.#closing ??= this.#end();
+    this.#closing ??= this.#route.end();
     return this.#closing;
   }
 
-  get #isReady(): boolean {
-    return this.#usable && this.#redis.status === "ready";
+  /** Once for each socket, and shared by all who want to use it. */
+  #greet(node: Node): Promise<void> {
+    const { stream } = node;
+    const greeting = this.#greetings.get(stream) ?? this.#welcome(node);
+    this.#greetings.set(stream, greeting);
+    return greeting;
   }
 
-  /** One connect at a time, shared by all who wait for it. */
-  #connect(): Promise<void> {
-    this.#connecting ??= this.#connectOnce().finally(() => {
-      this.#connecting = undefined;
-    });
-    return this.#connecting;
-  }
-
-  async #connectOnce(): Promise<void> {
-    this.#usable = false;
-    this.#connectFault = undefined;
+  async #welcome(node: Node): Promise<void> {
+    const { stream } = node;
     try {
-      await this.#redis.connect();
+      const { onOtherServer } = this.#options;
+      const identity = onOtherServer && (await serverIdentity(node));
+      if (onOtherServer && identity !== undefined && this.#route.replaces(identity)) {
+        const run = (request: Request, limits: Limits) => this.#send(node, request, limits);
+        await onOtherServer({ place: this.place, run });
+      }
+      this.#greeted.add(stream);
     } catch (error) {
-      throw this.#connectFault ?? error;
+      this.#greetings.delete(stream);
+      throw error;
     }
-    // ioredis only reports a refused SELECT and goes on in database 0, where our keys must not be looked for.
-    const fault: Error | undefined = this.#connectFault;
-    if (fault !== undefined) {
-      this.#redis.disconnect(true);
-      throw commandOf(fault) === "select"
-        ? databaseError(this.#address.database, plainError(fault, this.#address.password))
-        : fault;
-    }
-    this.#usable = true;
   }
 
-  #call(request: ScriptRequest | CommandRequest): Promise<unknown> {
-    if ("command" in request) return this.#redis.callBuffer(request.command, request.values);
-    // defineCommand adds methods that the types of ioredis do not know; "Buffer" asks for binary replies.
-    const commands = this.#redis as unknown as Record<string, ScriptCall>;
-    const call = commands[`${request.script}Buffer`] as ScriptCall;
-    return call.call(this.#redis, request.keys.length, ...request.keys, ...request.values);
+  async #send(node: Node, request: Request, limits: Limits): Promise<Attempt> {
+    const { deadline, signal } = limits;
+    const { stream } = node;
+    const key = keyOf(request);
+    try {
+      const reply = await settleWithin(this.#call(node, request), deadline, signal);
+      if (reply === TIMED_OUT) {
+        this.#route.doubt(key);
+        return { kind: "lost", cause: new Error("no reply came in time") };
+      }
+      if (!("wait" in request) || request.wait === undefined) return { kind: "reply", reply };
+      // It waits for what was written on this very connection.
+      const { command, values } = request.wait;
+      const isSame = node.stream === stream && node.status === "ready";
+      const waiting = isSame ? node.call(command, values) : Promise.resolve(undefined);
+      // what was reached is not known then
+      const waited = await settleWithin(waiting, deadline, signal).catch(() => undefined); // as said
+      return { kind: "reply", reply, waited: waited === TIMED_OUT ? undefined : waited };
+    } catch (error) {
+      const { redirected } = this.#route;
+      const isMoved = isFromServer(error) && isRedirection((error as Error).message);
+      if (isMoved || !isFromServer(error)) this.#route.doubt(key);
+      if (isMoved && redirected !== undefined && node !== redirected) {
+        return this.#send(redirected, request, limits);
+      }
+      return this.#failed({ error, otherwise: isNeverSent(error) ? "unsent" : "lost", signal });
+    }
+  }
+
+  async #call(node: Node, request: Request): Promise<unknown> {
+    if ("command" in request) return node.callBuffer(request.command, request.values);
+    const { script, keys, stage } = request;
+    // Scripts are methods that the types of ioredis do not know; "Buffer" asks for binary replies.
+    const commands = node as unknown as Record<string, ScriptCall>;
+    const call = (values: ScriptValues) =>
+      (commands[`${script}Buffer`] as ScriptCall).call(node, keys.length, ...keys, ...values);
+    if (stage === undefined) {
+      return call(Array.isArray(request.values) ? request.values : await request.values);
+    }
+    const staging = node.callBuffer("SET", [stage.key, stage.value, "PX", String(stage.ttlMs)]);
+    const calling = Promise.resolve(request.values).then(call);
+    const [staged, reply] = await Promise.allSettled([staging, calling]);
+    if (reply.status === "fulfilled") {
+      // Refused before it came to the value: the script's answer counts. Else say why the value is not there.
+      const isUnstaged = String((reply.value as Buffer[])[0]) === "unstaged";
+      if (!isUnstaged || staged.status === "fulfilled") return reply.value;
+    }
+    throw reply.status === "rejected" ? reply.reason : (staged as PromiseRejectedResult).reason;
   }
 
   #failed(failure: {
@@ -136,53 +188,23 @@ export class RedisConnection {
     if (signal?.aborted && error === signal.reason) return { kind: otherwise, cause };
     if (error instanceof FencekeeperError) return { kind: "refused", error, passing: false };
     if (!isFromServer(error)) return { kind: otherwise, cause };
-    const passing = isPassing(cause.message);
-    return { kind: "refused", error: errorFromServer(cause), passing };
+    const { message } = cause;
+    const isElsewhere = this.isCluster || this.#address.primaryName !== undefined;
+    const passing = isPassing(message) || isRedirection(message);
+    const error_ = errorFromServer(cause);
+    return {
+      kind: "refused",
+      error: error_,
+      passing: passing || (isElsewhere && isReplica(message)),
+    };
   }
+}
 
-  async #end(): Promise<void> {
-    if (this.#redis.status === "ready") {
-      const deadline = Deadline.after(QUIT_TIMEOUT_MS, this.#clock);
-      await settleWithin(this.#redis.quit(), deadline).catch(() => {}); // it has gone before we said goodbye
-    }
-    if (this.#redis.status === "end") return;
-    const ended = new Promise<void>((resolve) => this.#redis.once("end", resolve));
-    this.#redis.disconnect();
-    await settleWithin(ended, Deadline.after(2 * DISCONNECT_TIMEOUT_MS, this.#clock));
-  }
+function keyOf(request: Request): string {
+  return "script" in request ? (request.keys[0] ?? "") : String(request.values[0] ?? "");
 }
 
 function closed(): Attempt {
   const error = new SinkUnreachableError("the sink has been closed");
   return { kind: "refused", error, passing: false };
-}
-
-function makeClient(address: RedisAddress, options: ConnectionOptions): Redis {
-  const client = new Redis({
-    host: address.host,
-    port: address.port,
-    db: address.database,
-    ...(address.username !== undefined && { username: address.username }),
-    ...(address.password !== undefined && { password: address.password }),
-    ...(address.tls && { tls: {} }),
-    connectionName: options.name,
-    connectTimeout: options.connectTimeoutMs,
-    socketTimeout: options.replyTimeoutMs,
-    disconnectTimeout: DISCONNECT_TIMEOUT_MS,
-    lazyConnect: true,
-    // Nothing is ever queued or sent again behind our back: a request is written now, under its caller's deadline,
-    // or never. Reconnecting is up to the callers, so a server that is down or refuses us is left alone in between.
-    enableOfflineQueue: false,
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-    retryStrategy: () => null,
-    // LOADING is answered to the scripts themselves, which needs no right to run INFO.
-    enableReadyCheck: false,
-    // A replica that was the primary: the next connect finds the new one by its name.
-    reconnectOnError: (error) => serverCode(error.message) === "READONLY",
-  });
-  for (const name of SCRIPT_NAMES) {
-    client.defineCommand(name, { lua: scriptText(name) });
-  }
-  return client;
 }

@@ -7,13 +7,23 @@
  */
 import { type Clock, systemClock } from "../clock.js";
 import type { Sink } from "../sink.js";
+import type { TlsOptions } from "./client/client-options.js";
 import { RedisConnection } from "./connection.js";
 import { duration } from "./request-form.js";
 import { CALL_TIMEOUT_MS, type SinkOptions, scriptedSink } from "./scripted-sink.js";
 
 export interface RedisSinkOptions extends SinkOptions {
-  /** `redis://[user:password@]host[:port][/database]`, or `rediss://` for TLS. */
+  /**
+   * `redis://[user:password@]host[:port][/database]`, `redis-sentinel://[…@]host[:port],…[/database]#NAME` or
+   * `redis-cluster://[…@]host[:port],…`; `rediss` in place of `redis` for TLS.
+   */
   url: string;
+  /** Own certificates, for a `rediss` address. Chain and name are always verified. */
+  tls?: TlsOptions;
+  /** Of the sentinels, which have users of their own. */
+  sentinelPassword?: string;
+  /** Other addresses for those that sentinels or nodes of a cluster tell, by `host:port`: for tunnels and containers. */
+  natMap?: Record<string, { host: string; port: number }>;
   /** How long one connect may take. Default: 2000. */
   connectTimeoutMs?: number;
   /**
@@ -34,12 +44,16 @@ export interface RedisSinkOptions extends SinkOptions {
 export function openRedisSink(options: RedisSinkOptions): Sink {
   const timeoutMs = duration("timeoutMs", options.timeoutMs ?? CALL_TIMEOUT_MS);
   const clock = options.clock ?? systemClock;
-  const connection = new RedisConnection({
-    url: options.url,
-    connectTimeoutMs: duration("connectTimeoutMs", options.connectTimeoutMs ?? 2000),
-    replyTimeoutMs: duration("replyTimeoutMs", options.replyTimeoutMs ?? Math.ceil(timeoutMs / 2)),
-    name: options.name ?? "fencekeeper",
-    clock,
+  const { url, tls, sentinelPassword, natMap } = options;
+  const replyTimeoutMs = options.replyTimeoutMs ?? Math.ceil(timeoutMs / 2);
+  return scriptedSink({
+    ...{ ...options, clock },
+    connect: (onOtherServer) =>
+      new RedisConnection({
+        ...{ url, tls, sentinelPassword, natMap, clock, onOtherServer },
+        connectTimeoutMs: duration("connectTimeoutMs", options.connectTimeoutMs ?? 2000),
+        replyTimeoutMs: duration("replyTimeoutMs", replyTimeoutMs),
+        name: options.name ?? "fencekeeper",
+      }),
   });
-  return scriptedSink({ ...options, clock, connection, close: () => connection.close() });
 }

@@ -7,11 +7,13 @@ import { OptionError } from "../errors.js";
 import type { CallOptions, Sink } from "../sink.js";
 import { type Asked, ask } from "./ask.js";
 import type { ScriptRequest } from "./attempt.js";
+import { type DurabilityOptions, waitFor } from "./durability.js";
 import { FencePolicy } from "./fence-policy.js";
 import { type FenceLoss, HeldFences } from "./held-fences.js";
 import { type StoredResult, storedResult } from "./read-reply.js";
 import { duration, keysOf, wholeMs } from "./request-form.js";
 import { SinkWrites } from "./sink-writes.js";
+import { type CompressOptions, givenValue } from "./value-form.js";
 import { writeOrders } from "./write-order.js";
 
 /** What is the same for every sink. */
@@ -27,21 +29,37 @@ export interface SinkOptions {
    * must outlive every worker that could still write. Default: fences stay until `compact` removes them.
    */
   retentionMs?: number;
+  /**
+   * Results from so many bytes on are put at a key of their own first, and moved into place by the script, because a
+   * value that passes through Lua is copied. Default: 100 KB.
+   */
+  stageFromBytes?: number;
+  /** Stores larger results compressed with gzip. Readers that use a plain GET see the compressed bytes. */
+  compress?: CompressOptions;
+  /** What a write waits for after it was accepted. Default: nothing. The answer tells what was reached. */
+  durability?: DurabilityOptions;
   /** Called for each fence of a claim that the server had lost, after it was raised again. */
   onFenceLoss?: (loss: FenceLoss) => void;
 }
 
+/** What runs the scripts, until it is closed. */
+export interface SinkConnection extends Asked<ScriptRequest> {
+  close(): Promise<void>;
+}
+
 export const CALL_TIMEOUT_MS = 5_000;
+
+const STAGE_FROM_BYTES = 100 * 1_024;
 
 /** @throws OptionError when an option cannot be used */
 export function scriptedSink(
   options: SinkOptions & {
     clock: Clock;
-    connection: Asked<ScriptRequest>;
-    close: () => Promise<void>;
+    /** Opens the connection; it is told what to do before anything is sent to another server. */
+    connect: (onOtherServer: (server: Asked<ScriptRequest>) => Promise<void>) => SinkConnection;
   },
 ): Sink {
-  const { clock, connection, keyPrefix = "", onFenceLoss = () => {} } = options;
+  const { clock, keyPrefix = "", onFenceLoss = () => {}, durability, compress } = options;
   if (typeof keyPrefix !== "string") throw new OptionError("keyPrefix must be a text");
   const timeoutMs = duration("timeoutMs", options.timeoutMs ?? CALL_TIMEOUT_MS);
   const limitsOf = (call: CallOptions = {}) => ({
@@ -49,10 +67,13 @@ export function scriptedSink(
     signal: call.signal,
   });
   const fences = new HeldFences(onFenceLoss);
+  if (durability !== undefined) waitFor(durability); // tells at once what is wrong with it
+  const connection = options.connect((server) => writes.raiseAll(server));
   const writes = new SinkWrites({
-    ...{ connection, fences, limitsOf, nextOrder: writeOrders(clock) },
+    ...{ connection, fences, limitsOf, durability, compress, nextOrder: writeOrders(clock) },
     policy: options.policy ?? new FencePolicy(),
     retentionMs: wholeMs("retentionMs", options.retentionMs),
+    stageFromBytes: options.stageFromBytes ?? STAGE_FROM_BYTES,
   });
   const full = <Named extends { key: string }>(named: Named): Named =>
     keyPrefix === "" ? named : { ...named, key: keyPrefix + named.key };
@@ -75,10 +96,12 @@ export function scriptedSink(
       });
       const answerOf = (reply: unknown): StoredResult => storedResult(reply, whole);
       const question = { request, writes: false, answerOf };
-      const { answer } = await ask(connection, question, limitsOf(call));
-      return { ...answer, key };
+      const { answer, encoding } = await ask(connection, question, limitsOf(call));
+      const { value, matches } = answer;
+      if (value === undefined || !matches) return { ...answer, key };
+      return { ...answer, key, value: await givenValue(value, encoding) };
     },
 
-    close: options.close,
+    close: () => connection.close(),
   };
 }

@@ -5,6 +5,7 @@
 import {
   ConfigurationError,
   type FencekeeperError,
+  ResultKeyError,
   SinkDeniedError,
   SinkFaultError,
   SinkOutOfMemoryError,
@@ -12,7 +13,17 @@ import {
 } from "../errors.js";
 
 /** The server is only busy: it ran nothing, and the same request may be taken later. */
-const PASSING_CODES = new Set(["LOADING", "BUSY"]);
+const PASSING_CODES = new Set(["LOADING", "BUSY", "CLUSTERDOWN", "TRYAGAIN"]);
+
+/** The server of a cluster has not got the key, or not any more: it ran nothing. */
+export function isRedirection(message: string): boolean {
+  return ["MOVED", "ASK"].includes(serverCode(message));
+}
+
+/** A replica, which was the primary a moment ago where others tell us who that is. */
+export function isReplica(message: string): boolean {
+  return ["READONLY", "MASTERDOWN"].includes(serverCode(message));
+}
 
 const DENIED_CODES = new Set(["NOAUTH", "WRONGPASS", "NOPERM"]);
 
@@ -43,6 +54,12 @@ export function errorFromServer(cause: Error): FencekeeperError {
   const code = serverCode(cause.message);
   if (DENIED_CODES.has(code)) {
     return new SinkDeniedError(`Redis refused the request: ${cause.message}`, { cause });
+  }
+  if (code === "CROSSSLOT") {
+    return new ResultKeyError(
+      "the keys are in several slots of the Redis Cluster: give them one hash tag, as in {job}:a and {job}:b",
+      { cause },
+    );
   }
   if (code === "OOM") {
     return new SinkOutOfMemoryError("Redis is out of memory and takes no writes", { cause });

@@ -5,7 +5,6 @@ import { OptionError } from "../errors.js";
 import type {
   AdvanceAnswer,
   CallOptions,
-  ClaimIdentity,
   CommitAllAnswer,
   CommitAllRequest,
   CommitAnswer,
@@ -14,63 +13,67 @@ import type {
   ResultChange,
   WriteIdentity,
 } from "../sink.js";
-import { type Asked, ask } from "./ask.js";
-import type { CommandRequest, Limits, ScriptRequest } from "./attempt.js";
+import type { Asked } from "./ask.js";
+import type { Limits, ScriptRequest, ScriptValues } from "./attempt.js";
+import type { DurabilityOptions } from "./durability.js";
 import type { FencePolicy } from "./fence-policy.js";
-import { FencedWrite, type Proof, type Said } from "./fenced-write.js";
-import type { HeldFences, RaisedAgain } from "./held-fences.js";
+import type { Proof } from "./fenced-write.js";
+import type { HeldFences } from "./held-fences.js";
 import { advanceAnswer, commitAllAnswer, commitAnswer, invalidateAnswer } from "./replies.js";
-import { bytesOf, identityOf, keysOf, modeOf, ttlOf } from "./request-form.js";
-import type { ScriptName } from "./script-files.js";
-import { digestOf } from "./stored-form.js";
+import { identityOf, keysOf, modeOf, ttlOf } from "./request-form.js";
+import { type CompressOptions, storedValue } from "./value-form.js";
+import { WriteAsking, type Writing } from "./write-asking.js";
 
 export interface SinkWritesOptions {
-  connection: Asked<ScriptRequest | CommandRequest>;
+  connection: Asked<ScriptRequest>;
   fences: HeldFences;
   policy: FencePolicy;
   /** Whole milliseconds as text; empty: fences do not expire. */
   retentionMs: string;
+  /** Values from so many bytes on are put at a key of their own first, and moved by the script. */
+  stageFromBytes: number;
+  compress: CompressOptions | undefined;
+  durability: DurabilityOptions | undefined;
   nextOrder: () => string;
   limitsOf: (call?: CallOptions) => Limits;
-}
-
-/** One write: what it sends for what is known, and what a reply to it says. */
-interface Writing<Answer> {
-  identity: ClaimIdentity;
-  script: ScriptName;
-  keys: string[];
-  values: (proofOf: (key: string) => Proof) => (string | Buffer)[];
-  said: (reply: unknown) => Said<Answer>;
-  stale: (key: string, fenceText: string) => Answer;
 }
 
 const stale = (_key: string, fenceText: string) => ({ outcome: "stale", fenceText }) as const;
 
 export class SinkWrites {
-  #raising: Promise<void> | undefined;
+  readonly #asking: WriteAsking;
 
-  constructor(readonly options: SinkWritesOptions) {}
+  constructor(readonly options: SinkWritesOptions) {
+    this.#asking = new WriteAsking({ ...options, raiseAll: () => this.raiseAll() });
+  }
 
   advance(identity: WriteIdentity, limits: Limits): Promise<AdvanceAnswer> {
-    return this.#write(this.#advancing(identity), limits);
+    return this.#asking.write(this.#advancing(identity), limits);
   }
 
   async commit(request: CommitRequest, limits: Limits): Promise<CommitAnswer> {
     const { key } = request;
-    const { retentionMs, nextOrder } = this.options;
+    const { stageFromBytes, compress } = this.options;
     const [token, job, holder] = identityOf(request);
-    const value = bytesOf(request.value);
-    const said = [token, job, value, digestOf(value), ttlOf(request), modeOf(request), holder];
-    const order = nextOrder();
-    return this.#write<CommitAnswer>(
+    const [ttlMs, mode] = [ttlOf(request), modeOf(request)];
+    const stored = storedValue(request.value, compress);
+    const { bytes, encoding, digest } = stored instanceof Promise ? await stored : stored;
+    const stage = bytes.length >= stageFromBytes ? bytes : undefined;
+    const known = this.#known(key);
+    const values = (proof: Proof, digestText: string) => {
+      const value = stage === undefined ? bytes : "";
+      const said = [token, job, value, digestText, ttlMs, mode, holder];
+      return [...said, ...withoutEnd([...known(proof), encoding, this.#touch])];
+    };
+    return this.#asking.write<CommitAnswer>(
       {
-        ...{ identity: request, script: "commitResult", keys: keysOf(key), stale },
+        ...{ identity: request, script: "commitResult", keys: keysOf(key), stage, stale },
         values: (proofOf) => {
-          const { raised, alive } = proofOf(key);
-          const known = [order, flag(raised), alive, retentionMs, this.#policyOf(key)];
-          return [...said, ...withoutEnd(known)];
+          const proof = proofOf(key);
+          if (typeof digest === "string") return values(proof, digest);
+          return digest.then((text) => values(proof, text));
         },
-        said: (reply) => commitAnswer(reply, key) as Said<CommitAnswer>, // nothing is staged here
+        said: (reply) => commitAnswer(reply, key),
       },
       limits,
     );
@@ -78,7 +81,7 @@ export class SinkWrites {
 
   async commitAll(request: CommitAllRequest, limits: Limits): Promise<CommitAllAnswer> {
     const { results } = request;
-    const { retentionMs, nextOrder } = this.options;
+    const { retentionMs, nextOrder, compress } = this.options;
     const keys = results.map(({ key }) => key);
     if (keys.length === 0 || new Set(keys).size < keys.length) {
       throw new OptionError("results must be at least one, and name each key once");
@@ -89,9 +92,9 @@ export class SinkWrites {
       throw new OptionError("results must be all observed or all enforced; see the sink's policy");
     }
     const [policy = ""] = policies;
-    const claim = [token, job, holder, modeOf(request), nextOrder(), retentionMs, policy, ""];
-    const changes = results.map(changeOf);
-    return this.#write<CommitAllAnswer>(
+    const claim = [token, job, holder, modeOf(request), nextOrder(), retentionMs, policy];
+    const changes = await Promise.all(results.map((change) => changeOf(change, compress)));
+    return this.#asking.write<CommitAllAnswer>(
       {
         ...{ identity: request, script: "commitResults", keys: keys.flatMap(keysOf) },
         values: (proofOf) => {
@@ -99,7 +102,7 @@ export class SinkWrites {
             const { raised, alive } = proofOf(keys[index] ?? "");
             return [...change, flag(raised), alive];
           });
-          return [...claim, ...each];
+          return [...claim, this.#touch, ...each];
         },
         said: (reply) => commitAllAnswer(reply, keys),
         stale: (key, fenceText) => ({ outcome: "stale", fenceText, key }),
@@ -110,47 +113,21 @@ export class SinkWrites {
 
   async invalidate(identity: WriteIdentity, limits: Limits): Promise<InvalidateAnswer> {
     const { key } = identity;
-    const { retentionMs, nextOrder } = this.options;
-    const order = nextOrder();
     const claim = identityOf(identity);
-    return this.#write<InvalidateAnswer>(
+    const known = this.#known(key);
+    return this.#asking.write<InvalidateAnswer>(
       {
         ...{ identity, script: "invalidateResult", keys: keysOf(key), stale },
-        values: (proofOf) => {
-          const { raised, alive } = proofOf(key);
-          const known = [order, flag(raised), alive, retentionMs, this.#policyOf(key)];
-          return [...claim, ...withoutEnd(known)];
-        },
+        values: (proofOf) => [...claim, ...withoutEnd([...known(proofOf(key)), this.#touch])],
         said: (reply) => invalidateAnswer(reply, key),
       },
       limits,
     );
   }
 
-  /**
-   * Raises the fences of all claims again. Writes that find theirs gone at the same time wait for the same.
-   *
-   * @param connection the one to ask; default: the sink's
-   */
-  raiseAll(connection = this.options.connection): Promise<void> {
-    this.#raising ??= this.options.fences
-      .raiseAll((identity) => this.#raiseAgain(identity, connection))
-      .finally(() => {
-        this.#raising = undefined;
-      });
-    return this.#raising;
-  }
-
-  async #raiseAgain(
-    identity: WriteIdentity,
-    connection: Asked<ScriptRequest | CommandRequest>,
-  ): Promise<RaisedAgain> {
-    const writing = this.#advancing(identity);
-    const write = this.#fencedWrite(writing);
-    const question = this.#questionOf(writing, write);
-    const { outcome } = await ask(connection, question, this.options.limitsOf());
-    if (outcome !== "advanced") return "kept";
-    return write.metFloor ? "compacted" : "lost";
+  /** See {@link WriteAsking.raiseAll}. */
+  raiseAll(connection?: Asked<ScriptRequest>): Promise<void> {
+    return this.#asking.raiseAll((identity) => this.#advancing(identity), connection);
   }
 
   #advancing(identity: WriteIdentity): Writing<AdvanceAnswer> {
@@ -158,34 +135,24 @@ export class SinkWrites {
     const claim = identityOf(identity);
     return {
       ...{ identity, script: "advanceFence", keys: keysOf(key), stale },
-      values: (proofOf) => [...claim, ...withoutEnd([proofOf(key).alive, this.#policyOf(key)])],
+      values: (proofOf) => {
+        const known = [proofOf(key).alive, this.#policyOf(key), this.#touch];
+        return [...claim, ...withoutEnd(known)];
+      },
       said: (reply) => advanceAnswer(reply, key),
     };
   }
 
-  #write<Answer extends { outcome: string }>(
-    writing: Writing<Answer>,
-    limits: Limits,
-  ): Promise<Answer> {
-    const question = this.#questionOf(writing, this.#fencedWrite(writing));
-    return ask(this.options.connection, question, limits);
+  /** What every write of a result says after its own arguments; its order is that of the call. */
+  #known(key: string): (proof: Proof) => string[] {
+    const { retentionMs, nextOrder } = this.options;
+    const order = nextOrder();
+    return ({ raised, alive }) => [order, flag(raised), alive, retentionMs, this.#policyOf(key)];
   }
 
-  #questionOf<Answer extends { outcome: string }>(
-    { script, keys, values, said }: Writing<Answer>,
-    write: FencedWrite<Answer>,
-  ) {
-    return {
-      request: () => ({ script, keys, values: values((key) => write.proofOf(key)) }),
-      writes: true,
-      answerOf: (reply: unknown) => write.settle(said(reply)),
-    };
-  }
-
-  #fencedWrite<Answer extends { outcome: string }>({ identity, stale: refuse }: Writing<Answer>) {
-    const { fences } = this.options;
-    const raiseAll = () => this.raiseAll();
-    return new FencedWrite<Answer>({ identity, fences, raiseAll, stale: refuse });
+  /** A reply that changes nothing has to write something where it is waited for. */
+  get #touch(): string {
+    return flag(this.options.durability !== undefined);
   }
 
   /** Empty for `enforce`, so that it need not be sent. */
@@ -196,10 +163,13 @@ export class SinkWrites {
 }
 
 /** Value, digest, time to live and encoding. */
-function changeOf(change: ResultChange): (string | Buffer)[] {
+async function changeOf(
+  change: ResultChange,
+  compress: CompressOptions | undefined,
+): Promise<ScriptValues> {
   if (change.value === undefined) return ["", "", "", ""];
-  const value = bytesOf(change.value);
-  return [value, digestOf(value), ttlOf(change), ""];
+  const { bytes, encoding, digest } = await storedValue(change.value, compress);
+  return [bytes, await digest, ttlOf(change), encoding];
 }
 
 function flag(set: boolean): string {

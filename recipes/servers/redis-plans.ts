@@ -1,4 +1,6 @@
 /** How Redis is run, as a program and as a container. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { askOverTcp } from "./ask-over-tcp.js";
 import type { ContainerPlan } from "./container-server.js";
 import type { ProgramPlan } from "./program-server.js";
@@ -6,6 +8,8 @@ import type { ProgramPlan } from "./program-server.js";
 export interface RedisServerOptions {
   /** More arguments of `redis-server`, such as `["--maxmemory", "2mb"]`. They come last, so they win. */
   args?: string[];
+  /** Lines of a configuration file, which Sentinel wants; in place of the settings for a server that keeps data. */
+  config?: string[];
 }
 
 export const REDIS_IMAGE = "redis:7";
@@ -16,14 +20,17 @@ const ARGS = ["--save", "", "--appendonly", "yes", "--appendfsync", "no"];
 export function redisProgram(path: string, options: RedisServerOptions): ProgramPlan {
   return {
     name: "Redis",
-    prepare: async () => {},
+    prepare: async (folder) => {
+      if (options.config) await writeFile(configIn(folder), `${options.config.join("\n")}\n`);
+    },
     program: async ({ folder, port }) => ({
       command: path,
       // The program is several in one, and the name decides which.
       argv0: "redis-server",
       args: [
+        ...(options.config ? [configIn(folder)] : []),
         ...["--port", String(port), "--bind", "127.0.0.1", "--dir", folder],
-        ...ARGS,
+        ...(options.config ? [] : ARGS),
         ...(options.args ?? []),
       ],
     }),
@@ -44,6 +51,10 @@ export function redisContainer(image: string, options: RedisServerOptions): Cont
     command: ["redis-server", ...ARGS, ...(options.args ?? [])],
     answers: async ({ host, port }) => isReady(await askRedis(host, port)),
   };
+}
+
+function configIn(folder: string): string {
+  return join(folder, "redis.conf");
 }
 
 function askRedis(host: string, port: number): Promise<string> {

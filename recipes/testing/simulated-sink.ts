@@ -4,9 +4,8 @@
  */
 import { settleWithin, TIMED_OUT } from "../../lib/deadline.js";
 import { SinkUnreachableError } from "../../lib/errors.js";
-import type { Asked } from "../../lib/redis/ask.js";
 import type { Attempt, Limits, ScriptRequest } from "../../lib/redis/attempt.js";
-import { scriptedSink } from "../../lib/redis/scripted-sink.js";
+import { type SinkConnection, scriptedSink } from "../../lib/redis/scripted-sink.js";
 import type { Sink } from "../../lib/sink.js";
 import type { Random } from "./random.js";
 import type { SimulatedProcess } from "./simulated-process.js";
@@ -42,12 +41,11 @@ export function simulatedSink(options: SimulatedSinkOptions): Sink {
   return scriptedSink({
     clock: options.process.main,
     timeoutMs: CALL_TIMEOUT_MS,
-    connection: new SimulatedSinkConnection(options),
-    close: async () => {},
+    connect: () => new SimulatedSinkConnection(options),
   });
 }
 
-class SimulatedSinkConnection implements Asked<ScriptRequest> {
+class SimulatedSinkConnection implements SinkConnection {
   readonly place = "the simulated sink";
   /** The life of the server in which it was last given the scripts. */
   #scriptsLife = 0;
@@ -64,8 +62,11 @@ class SimulatedSinkConnection implements Asked<ScriptRequest> {
       if (loaded.kind !== "reply") return loaded;
       this.#scriptsLife = life;
     }
-    return this.#exchange((nowMs) => store.call(request, nowMs), limits);
+    const values = await request.values;
+    return this.#exchange((nowMs) => store.call({ ...request, values }, nowMs), limits);
   }
+
+  async close(): Promise<void> {}
 
   async #exchange(step: (nowMs: number) => unknown, limits: Limits): Promise<Attempt> {
     const { process } = this.options;

@@ -2,10 +2,18 @@
  * A store in memory that answers the scripts of the sink as a Redis does, for deterministic simulations: each call is
  * one atomic step, and the time is an argument. What strangers do to a Redis can be done to it too.
  */
-import type { ScriptRequest } from "../../lib/redis/attempt.js";
+import type { ScriptValues } from "../../lib/redis/attempt.js";
+import type { ScriptName } from "../../lib/redis/script-files.js";
 import type { AcceptedWrite, ScriptCall } from "./script-call.js";
 import { SimulatedKeyspace } from "./simulated-keyspace.js";
 import { SIMULATED_SCRIPTS } from "./simulated-scripts.js";
+
+/** A call of a script. */
+export interface StoreRequest {
+  script: ScriptName;
+  keys: string[];
+  values: ScriptValues;
+}
 
 export class SimulatedStore {
   /** Every accepted write, in the store's own order; a stranger's deeds take nothing from it. */
@@ -13,7 +21,7 @@ export class SimulatedStore {
   readonly keyspace = new SimulatedKeyspace();
 
   /** Runs a script; gives its reply as a client that asks for buffers gets it. */
-  call({ script, keys, values }: ScriptRequest, nowMs: number): Buffer[] {
+  call({ script, keys, values }: StoreRequest, nowMs: number): Buffer[] {
     const call: ScriptCall = {
       ...{ keyspace: this.keyspace, keys, nowMs, values: values.map(binary) },
       bytes: (index) => Buffer.from(values[index] ?? ""),

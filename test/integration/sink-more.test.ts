@@ -3,7 +3,7 @@
  * fences that the server has lost, prefixes and retention. Goal: each answer, with what it leaves behind.
  */
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { OptionError, ResultTypeError } from "../../lib/errors.js";
 import { FencePolicy } from "../../lib/redis/fence-policy.js";
 import { openRedisSink } from "../../lib/redis/redis-sink.js";
@@ -177,6 +177,108 @@ describe("a fence that the server has lost", () => {
     sink.keepRaised(claim)();
     await redis.del(`fence:{${key}}`);
     expect(await commit(4, "four")).toMatchObject({ outcome: "committed" });
+  });
+});
+
+describe("a large result", () => {
+  const large = Buffer.alloc(300_000, "0123456789abcdef");
+  const stages = () => redis.keys("fence-stage:*");
+
+  it("is moved into place by the script, and leaves nothing behind", async () => {
+    expect(await commit(1, large.toString(), { ttlMs: 90_000 })).toMatchObject({ revision: 1 });
+    expect((await redis.getBuffer(key))?.equals(large)).toBe(true);
+    expect(await redis.pttl(key)).toBeGreaterThan(60_000);
+    expect((await sink.readResult(key)).matches).toBe(true);
+    await commit(2, large.toString());
+    expect(await redis.pttl(key)).toBe(-1);
+    expect(await stages()).toEqual([]);
+  });
+
+  it("that is stale, or was committed before, is not left behind either", async () => {
+    await commit(2, large.toString());
+    expect(await commit(1, `${large}late`)).toMatchObject({ outcome: "stale" });
+    expect(await commit(2, large.toString())).toEqual({ outcome: "duplicate", revision: 1 });
+    expect(await commit(2, `${large}other`)).toEqual({ outcome: "conflict" });
+    expect(await stages()).toEqual([]);
+  });
+
+  it("is written when the server has forgotten the scripts", async () => {
+    await redis.script("FLUSH");
+    expect(await commit(1, large.toString())).toMatchObject({ outcome: "committed" });
+    expect((await sink.readResult(key)).matches).toBe(true);
+  });
+
+  it("is stored compressed where that is asked for, and read as it was", async () => {
+    const compressing = openRedisSink({ url: server.url, compress: {} });
+    onTestFinished(() => compressing.close());
+    await compressing.commitResult({ key, job: "job", token: token(1), value: large });
+    expect(await redis.strlen(key)).toBeLessThan(10_000);
+    expect((await compressing.readResult(key)).value?.equals(large)).toBe(true);
+    expect((await sink.readResult(key)).value?.equals(large)).toBe(true);
+    await redis.set(key, "a stranger's");
+    expect((await sink.readResult(key)).value?.toString()).toBe("a stranger's");
+    await commit(2, "small");
+    expect((await sink.readResult(key)).value?.toString()).toBe("small");
+  });
+});
+
+describe("durability", () => {
+  it("tells how many replicas have a write, and that it was accepted all the same", {
+    timeout: 60_000,
+  }, async () => {
+    await redis.config("SET", "repl-diskless-sync-delay", "0");
+    const waiting = openRedisSink({
+      url: server.url,
+      durability: { replicas: 1, timeoutMs: 50 },
+    });
+    onTestFinished(() => waiting.close());
+    const request = { key, job: "job", token: token(1), value: "one" };
+    const missed = { replicas: 0, aof: undefined, reached: false };
+    const first = await waiting.commitResult(request);
+    expect(first).toEqual({ outcome: "committed", revision: 1, durability: missed });
+
+    const replica = await startRedis();
+    onTestFinished(() => replica.stop());
+    const admin = new Redis(replica.url);
+    await admin.replicaof("127.0.0.1", server.port);
+    await vi.waitFor(async () => {
+      const again = await waiting.commitResult(request);
+      expect(again).toMatchObject({ outcome: "duplicate", durability: { reached: true } });
+    }, 20_000);
+    const answers = [
+      await waiting.advanceFence({ ...request, token: token(2) }),
+      await waiting.commitResult({ ...request, token: token(2) }),
+      await waiting.invalidateResult({ ...request, token: token(3) }),
+    ];
+    const reached = { replicas: 1, aof: undefined, reached: true };
+    for (const answer of answers) expect(answer).toMatchObject({ durability: reached });
+    expect(await waiting.commitResult(request)).toEqual({
+      ...{ outcome: "stale", fenceText: token(3).text },
+    });
+    await admin.quit();
+  });
+});
+
+describe("a server in the place of another", () => {
+  it("gets the fences of all claims before anything is written to it", async () => {
+    const losses: string[] = [];
+    const gone = await startRedis({ args: ["--appendonly", "no"] });
+    onTestFinished(() => gone.stop());
+    const ours = openRedisSink({
+      ...{ url: gone.url, timeoutMs: 20_000 },
+      onFenceLoss: ({ key: lost }) => losses.push(lost),
+    });
+    onTestFinished(() => ours.close());
+    const held = { key, job: "job", token: token(7) };
+    await ours.advanceFence(held);
+    onTestFinished(ours.keepRaised(held));
+    await gone.kill();
+    await gone.restart();
+    const other = { key: `${key}:other`, job: "other", token: token(1), value: "v" };
+    await ours.commitResult(other);
+    expect(losses).toEqual([key]);
+    const late = await ours.commitResult({ ...held, token: token(6), value: "late" });
+    expect(late).toMatchObject({ outcome: "stale" });
   });
 });
 

@@ -5,17 +5,43 @@ import { OptionError } from "../../lib/errors.js";
 import { openRedisSink } from "../../lib/redis/redis-sink.js";
 import { parseRedisUrl } from "../../lib/redis/redis-url.js";
 
-const plain = { username: undefined, password: undefined, database: 0, tls: false };
+const plain = {
+  ...{ username: undefined, password: undefined, database: 0, tls: false },
+  ...{ isCluster: false, primaryName: undefined },
+};
+const at = (host: string, port: number) => ({ hosts: [{ host, port }] });
 
 it.each([
-  ["redis://cache", { ...plain, host: "cache", port: 6379 }],
-  ["redis://cache:7000/", { ...plain, host: "cache", port: 7000 }],
-  ["rediss://cache/3", { ...plain, host: "cache", port: 6379, database: 3, tls: true }],
-  ["redis://[::1]:7000", { ...plain, host: "::1", port: 7000 }],
-  ["redis://:pa%2Fss@cache", { ...plain, host: "cache", port: 6379, password: "pa/ss" }],
+  ["redis://cache", { ...plain, ...at("cache", 6379) }],
+  ["redis://cache:7000/", { ...plain, ...at("cache", 7000) }],
+  ["rediss://cache/3", { ...plain, ...at("cache", 6379), database: 3, tls: true }],
+  ["redis://[::1]:7000", { ...plain, ...at("::1", 7000) }],
+  ["redis://:pa%2Fss@cache", { ...plain, ...at("cache", 6379), password: "pa/ss" }],
   [
     "redis://worker:s%40cret@cache",
-    { ...plain, host: "cache", port: 6379, username: "worker", password: "s@cret" },
+    { ...plain, ...at("cache", 6379), username: "worker", password: "s@cret" },
+  ],
+  [
+    "redis-sentinel://worker:p%40:w@s1,s2:7001/3#main",
+    {
+      ...plain,
+      hosts: [
+        { host: "s1", port: 26379 },
+        { host: "s2", port: 7001 },
+      ],
+      ...{ primaryName: "main", username: "worker", password: "p@:w", database: 3 },
+    },
+  ],
+  [
+    "rediss-cluster://:secret@[::1]:7000,n2",
+    {
+      ...plain,
+      hosts: [
+        { host: "::1", port: 7000 },
+        { host: "n2", port: 6379 },
+      ],
+      ...{ isCluster: true, tls: true, password: "secret" },
+    },
   ],
 ])("the address %s is understood", (url, address) => {
   expect(parseRedisUrl(url)).toEqual(address);
@@ -34,6 +60,13 @@ it.each([
   "redis://:hunter2%@cache",
   "redis://:hunter2@cache?enableOfflineQueue=true",
   "redis://:hunter2@cache#0",
+  "redis-sentinel://:hunter2@cache",
+  "redis-sentinel://:hunter2@cache:port#main",
+  "redis-sentinel://:hunter2@#main",
+  "redis-cluster://:hunter2@cache/1",
+  "redis-cluster://:hunter2@a,,b",
+  "redis-cluster://hunter2@cache",
+  "redis-ring://:hunter2@cache",
 ])("the address %j is refused, and no part of it is shown", (url) => {
   const open = () => openRedisSink({ url });
   expect(open).toThrow(OptionError);
