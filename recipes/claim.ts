@@ -18,6 +18,7 @@ import {
 } from "./claim/claim-options.js";
 import { holdBack } from "./claim/counter-end.js";
 import { checkStopGrace } from "./claim/stop-grace.js";
+import { Telling } from "./claim/telling.js";
 
 export type { ClaimAnswer, ClaimOptions, QueuePosition } from "./claim/claim-options.js";
 export type { Claim, ReleaseAnswer } from "./claim/claim-port.js";
@@ -41,6 +42,11 @@ const RENEWALS_MAX = 100;
  */
 export async function claim(options: ClaimOptions): Promise<ClaimAnswer> {
   checkClaimOptions(options);
+  const telling = new Telling(options);
+  return telling.of(claimTold(options, telling));
+}
+
+async function claimTold(options: ClaimOptions, telling: Telling): Promise<ClaimAnswer> {
   const { clock } = options.zookeeper;
   const { waitMs = 0, answerMs = 5_000, lockPath } = options;
   const bounds = {
@@ -51,7 +57,7 @@ export async function claim(options: ClaimOptions): Promise<ClaimAnswer> {
     lockPath === undefined
       ? claimPath(options.job, options.root)
       : checkPath(lockPath, "the lock path");
-  const telling = {
+  const listeners = {
     warn: once(options.warn ?? (() => {})),
     tellPosition: onChange(options.onPosition ?? (() => {})),
   };
@@ -61,7 +67,16 @@ export async function claim(options: ClaimOptions): Promise<ClaimAnswer> {
     const session = await nextSession(options, bounds.answer, first);
     checkStopGrace(options.stopGraceMs, session.negotiatedTimeoutMs);
     const protection = lockPath === undefined ? session.protection : undefined;
-    const context = { session, path, protection, options, renewable, ...bounds, ...telling };
+    const context = {
+      session,
+      path,
+      protection,
+      options,
+      renewable,
+      ...bounds,
+      ...listeners,
+      telling,
+    };
     const result = await attempt(context);
     if (result === "again") continue;
     if (result.outcome !== "near the end") return result;

@@ -9,6 +9,14 @@ export { type FenceMode, FencePolicy, type FencePolicyOptions } from "../lib/red
 export type { FenceLoss } from "../lib/redis/held-fences.js";
 export { openRedisSink, type RedisSinkOptions } from "../lib/redis/redis-sink.js";
 export type * from "../lib/sink.js";
+export {
+  CHANNELS,
+  type ClaimEvent,
+  listen,
+  type SessionEvent,
+  type SinkEvent,
+} from "../lib/telemetry/channels.js";
+export type { PrefixOf } from "../lib/telemetry/prefix.js";
 export { compareTokens, type FencingToken, parseToken } from "../lib/token.js";
 export type { Session, SessionSource, SessionState } from "../lib/zookeeper/session-port.js";
 export {

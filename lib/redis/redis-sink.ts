@@ -7,10 +7,13 @@
  */
 import { type Clock, systemClock } from "../clock.js";
 import type { Sink } from "../sink.js";
+import type { PrefixOf } from "../telemetry/prefix.js";
 import type { TlsOptions } from "./client/client-options.js";
 import { RedisConnection } from "./connection.js";
+import type { FenceLoss } from "./held-fences.js";
 import { duration } from "./request-form.js";
 import { CALL_TIMEOUT_MS, type SinkOptions, scriptedSink } from "./scripted-sink.js";
+import { tellFenceLoss, toldSink } from "./told-sink.js";
 
 export interface RedisSinkOptions extends SinkOptions {
   /**
@@ -22,7 +25,7 @@ export interface RedisSinkOptions extends SinkOptions {
   tls?: TlsOptions;
   /** Of the sentinels, which have users of their own. */
   sentinelPassword?: string;
-  /** Other addresses for those that sentinels or nodes of a cluster tell, by `host:port`: for tunnels and containers. */
+  /** Other addresses for those that sentinels or nodes of a cluster tell, by `host:port`: for tunnels. */
   natMap?: Record<string, { host: string; port: number }>;
   /** How long one connect may take. Default: 2000. */
   connectTimeoutMs?: number;
@@ -33,6 +36,8 @@ export interface RedisSinkOptions extends SinkOptions {
   replyTimeoutMs?: number;
   /** The connection's name in `CLIENT LIST`. Default: `fencekeeper`. */
   name?: string;
+  /** What stands for a key in metrics. Default: the text before its first colon. */
+  keyPrefixOf?: PrefixOf;
   clock?: Clock;
 }
 
@@ -46,8 +51,13 @@ export function openRedisSink(options: RedisSinkOptions): Sink {
   const clock = options.clock ?? systemClock;
   const { url, tls, sentinelPassword, natMap } = options;
   const replyTimeoutMs = options.replyTimeoutMs ?? Math.ceil(timeoutMs / 2);
-  return scriptedSink({
+  const { keyPrefixOf } = options;
+  const sink = scriptedSink({
     ...{ ...options, clock },
+    onFenceLoss: (loss: FenceLoss) => {
+      tellFenceLoss(loss.key, keyPrefixOf);
+      options.onFenceLoss?.(loss);
+    },
     connect: (onOtherServer) =>
       new RedisConnection({
         ...{ url, tls, sentinelPassword, natMap, clock, onOtherServer },
@@ -56,4 +66,5 @@ export function openRedisSink(options: RedisSinkOptions): Sink {
         name: options.name ?? "fencekeeper",
       }),
   });
+  return toldSink(sink, { clock, keyPrefixOf });
 }

@@ -66,7 +66,9 @@ export function scriptedSink(
     deadline: Deadline.after(duration("timeoutMs", call.timeoutMs ?? timeoutMs), clock),
     signal: call.signal,
   });
-  const fences = new HeldFences(onFenceLoss);
+  const fences = new HeldFences((loss) =>
+    onFenceLoss({ ...loss, key: loss.key.slice(keyPrefix.length) }),
+  );
   if (durability !== undefined) waitFor(durability); // tells at once what is wrong with it
   const connection = options.connect((server) => writes.raiseAll(server));
   const writes = new SinkWrites({

@@ -4,6 +4,7 @@
  */
 import type { Clock } from "../clock.js";
 import { SessionClosedError } from "../errors.js";
+import { sessionChannel } from "../telemetry/channels.js";
 import type { Acl } from "./access.js";
 import { EventQueue } from "./event-queue.js";
 import type { ConfirmedHandle, Granted, HandleEvents } from "./handle.js";
@@ -182,7 +183,11 @@ export class HandleSession implements Session {
 
   #moveTo(state: SessionState): void {
     if (this.#state === state || this.#state === "LOST" || this.#state === "CLOSED") return;
+    const previous = this.#state;
     this.#state = state;
+    if (this.id !== "" && sessionChannel.hasSubscribers) {
+      sessionChannel.publish({ session: this.id, state, previous });
+    }
     this.#events.push(() => [...this.#stateListeners].map((tell) => () => tell(state)));
   }
 }

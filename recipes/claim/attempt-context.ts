@@ -7,6 +7,7 @@ import type { Acl } from "../../lib/zookeeper/access.js";
 import type { Session } from "../../lib/zookeeper/session-port.js";
 import { untilState } from "../../lib/zookeeper/until-state.js";
 import type { ClaimOptions, QueuePosition } from "./claim-options.js";
+import type { Telling } from "./telling.js";
 
 export interface Attempt {
   session: Session;
@@ -23,6 +24,7 @@ export interface Attempt {
   renewable: boolean;
   warn: (message: string) => void;
   tellPosition: (position: QueuePosition) => void;
+  telling: Telling;
 }
 
 /**

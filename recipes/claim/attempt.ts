@@ -106,7 +106,7 @@ async function takeTurn(
 }
 
 function grant(
-  { path, options, warn }: Attempt,
+  { path, options, warn, telling }: Attempt,
   contender: Contender,
   { own, listing }: { own: ContenderName; listing: Listing },
 ): Claim {
@@ -122,6 +122,7 @@ function grant(
     stopGraceMs: options.stopGraceMs,
     abortOnSuspended: options.abortOnSuspended ?? false,
     warn,
+    telling,
   });
 }
 

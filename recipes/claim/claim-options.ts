@@ -3,6 +3,7 @@
  */
 import { OptionError } from "../../lib/errors.js";
 import { checkJobId } from "../../lib/job-id.js";
+import type { PrefixOf } from "../../lib/telemetry/prefix.js";
 import { ERA_MAX } from "../../lib/token.js";
 import type { SessionSource } from "../../lib/zookeeper/session-port.js";
 import type { Claim } from "./claim-port.js";
@@ -32,6 +33,8 @@ export interface ClaimOptions {
   warn?: (message: string) => void;
   /** Told where we stand in the queue: when that is first known, and whenever it has changed. */
   onPosition?: (position: QueuePosition) => void;
+  /** What stands for the job in metrics. Default: the text before its first colon. */
+  jobPrefixOf?: PrefixOf;
   /** Where the uuid in a contender's name comes from. Default: the system's randomness. */
   uuid?: () => string;
 }

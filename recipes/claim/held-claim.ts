@@ -17,6 +17,7 @@ import type { Contender } from "./contender.js";
 import { Countdown } from "./countdown.js";
 import { makeWay } from "./make-way.js";
 import { defaultStopGraceMs } from "./stop-grace.js";
+import type { Telling } from "./telling.js";
 
 /** How long the release of a claim that is lost waits for the removal of its znode. */
 const LOST_RELEASE_MS = 500;
@@ -31,6 +32,7 @@ export interface HeldClaimOptions {
   /** Give the claim up as soon as the connection breaks. */
   abortOnSuspended: boolean;
   warn: (message: string) => void;
+  telling: Telling;
 }
 
 export class HeldClaim implements Claim {
@@ -42,6 +44,7 @@ export class HeldClaim implements Claim {
   readonly stopGraceMs: number;
   readonly #abortOnSuspended: boolean;
   readonly #warn: (message: string) => void;
+  readonly #telling: Telling;
   readonly #lost = new AbortController();
   readonly #stops: (() => void)[] = [];
   readonly #countdown: Countdown;
@@ -60,6 +63,8 @@ export class HeldClaim implements Claim {
     this.stopGraceMs = options.stopGraceMs ?? defaultStopGraceMs(this.negotiatedTimeoutMs);
     this.#abortOnSuspended = options.abortOnSuspended;
     this.#warn = options.warn;
+    this.#telling = options.telling;
+    this.#telling.granted();
     this.#countdown = new Countdown({
       session: this.#session,
       stopGraceMs: this.stopGraceMs,
@@ -131,8 +136,10 @@ export class HeldClaim implements Claim {
       ),
       deadline,
     );
-    if (lost || this.#session.state === "LOST") return "lost";
-    return removed === true ? "released" : "pending";
+    const gone = lost || this.#session.state === "LOST";
+    const answer = gone ? "lost" : removed === true ? "released" : "pending";
+    this.#telling.released(answer);
+    return answer;
   }
 
   #onState(state: SessionState): void {
@@ -188,6 +195,7 @@ export class HeldClaim implements Claim {
   #lose(reason: LossReason): void {
     if (this.#ended) return;
     this.#end();
+    this.#telling.lost(reason);
     this.#cancelMakingWay = makeWay(this.#contender, {
       ...{ reason, graceMs: this.stopGraceMs, warn: this.#warn },
     });
