@@ -41,6 +41,17 @@ describe("the README", () => {
     expect(stdout).toBe("0 true\n");
   });
 
+  it("has an example of metrics that runs, on a port of its own", async () => {
+    const example = /```ts\n(import \{ metricsServer[\s\S]*?)```/.exec(README)?.[1] ?? "";
+    const file = `${ROOT}dist/readme-${randomUUID()}.mjs`;
+    const here = example.replace("9464", "0").replace("0.0.0.0", "127.0.0.1");
+    const rest = "stop(); console.log(typeof tracedRun, server.port > 0); await server.close();";
+    writeFileSync(file, `${here}\n${rest}\n`);
+    onTestFinished(() => rmSync(file));
+    const { stdout } = await promisify(execFile)(process.execPath, [file]);
+    expect(stdout).toBe("function true\n");
+  });
+
   it("lists every exit code that the command line has", () => {
     const listed = [...README.matchAll(/^\| (\d+) \|/gm)].map(([, code]) => Number(code));
     expect(listed).toEqual(Object.values(EXIT));

@@ -69,6 +69,16 @@ describe("the direction of imports", () => {
     expect(apart).toEqual([]);
   });
 
+  it("keeps OpenTelemetry, which need not be installed, out of everything but its own entry point", () => {
+    const files = importers("@opentelemetry/api");
+    expect(files.length).toBeGreaterThan(0);
+    for (const file of files) expect(file).toMatch(/^recipes\/opentelemetry\//);
+    const reachers = shipped.filter((file) =>
+      importsOf(file).some((name) => name.startsWith("recipes/opentelemetry/")),
+    );
+    for (const file of reachers) expect(file).toMatch(/^recipes\/opentelemetry\//);
+  });
+
   it("has no circle", () => {
     const done = new Set<string>();
     const visit = (file: string, way: string[]): void => {
@@ -85,6 +95,8 @@ describe("the direction of imports", () => {
       "recipes/index.ts",
       "recipes/cli/main.ts",
       "recipes/demo/worker.ts",
+      "recipes/metrics/index.ts",
+      "recipes/opentelemetry/index.ts",
       "recipes/testing/index.ts",
       "recipes/testing/main.ts",
       "recipes/testing/seeds-thread.ts",

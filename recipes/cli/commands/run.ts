@@ -9,6 +9,7 @@ import { forwardSignals } from "../../command/forward-signals.js";
 import type { RunningCommand } from "../../command/running-command.js";
 import { runCommand } from "../../command-runner.js";
 import type { ResultTarget } from "../../fenced-run.js";
+import type { MetricsServer } from "../../metrics/metrics-server.js";
 import {
   addCommonOptions,
   type CommonFlags,
@@ -20,9 +21,10 @@ import {
 } from "../common-options.js";
 import { parseBytes, parseDurationMs } from "../duration.js";
 import { Interrupted } from "../interrupted.js";
+import { addMetricsOptions, type MetricsFlags, serveMetrics } from "../metrics-flags.js";
 import { finish, tell, tellPosition, warnOfLostOutput } from "../run-ending.js";
 
-interface RunFlags extends CommonFlags {
+interface RunFlags extends CommonFlags, MetricsFlags {
   wait?: string;
   key?: string;
   ttl?: string;
@@ -54,7 +56,7 @@ export function addRun(program: Command): void {
     .option("--max-age <duration>", "the same for a result younger than this")
     .option("--max-bytes <size>", "larger results are refused", "16MiB")
     .option("--kill-grace <duration>", "time between TERM and KILL when the claim is lost");
-  addCommonOptions(command).action(run);
+  addMetricsOptions(addCommonOptions(command)).action(run);
 }
 
 async function run(job: string, words: string[], flags: RunFlags): Promise<void> {
@@ -67,6 +69,7 @@ async function run(job: string, words: string[], flags: RunFlags): Promise<void>
   const wait = parseWait(flags);
   const zookeeper = zookeeperOf(flags, report);
   let sink: Sink | undefined;
+  let metrics: MetricsServer | undefined;
   let running: RunningCommand | undefined;
   const giveUp = new AbortController();
   // Before the grant a signal ends us at once; once the command runs, the signal is the command's.
@@ -75,6 +78,7 @@ async function run(job: string, words: string[], flags: RunFlags): Promise<void>
     else running.signal(signal);
   });
   try {
+    metrics = await serveMetrics(flags, report);
     sink = flags.key === undefined ? undefined : sinkOf(flags);
     const result = sink && resultTarget(sink, flags);
     const { answer, status } = await runCommand({
@@ -99,7 +103,8 @@ async function run(job: string, words: string[], flags: RunFlags): Promise<void>
     });
     await finish({ answer, status }, { key: flags.key, job, report, sink });
   } finally {
-    await Promise.all([zookeeper.close(), sink?.close(), running?.passedThrough()]);
+    const passed = running?.passedThrough();
+    await Promise.all([zookeeper.close(), sink?.close(), passed, metrics?.close()]);
     warnOfLostOutput(report, running?.passThroughFailure);
     stopForwarding();
   }
