@@ -1,11 +1,13 @@
 /**
- * Sends one command to the shared Redis past our own client, as strangers do, and gives the reply as it came.
+ * Sends one command to a Redis past our own client, as strangers do, and gives the reply as it came.
  */
 import { connect } from "node:net";
 import { inject } from "vitest";
 
-export function rawRedis(...words: string[]): Promise<string> {
-  const { hostname, port } = new URL(inject("redis"));
+export const rawRedis = (...words: string[]) => rawRedisAt(inject("redis"), ...words);
+
+export function rawRedisAt(url: string, ...words: string[]): Promise<string> {
+  const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
     let reply = "";
     const socket = connect(Number(port), hostname, () => {

@@ -5,7 +5,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { ResultKeyError } from "../../lib/errors.js";
-import { fenceKeyOf } from "../../lib/redis/fence-key.js";
+import { fenceKeyOf, resultKeyOf } from "../../lib/redis/fence-key.js";
 
 /** CRC16, XMODEM variant. */
 function crc16(bytes: Uint8Array): number {
@@ -93,3 +93,18 @@ it("no fence is a result key that would be accepted", () => {
     }),
   );
 });
+
+it("the result's key can be read back from that of its fence", () => {
+  fc.assert(
+    fc.property(acceptedKey, (key) => {
+      expect(resultKeyOf(fenceKeyOf(key))).toBe(key);
+    }),
+  );
+});
+
+it.each(["fence:", "fence:{}", "fence:report", "fence:fence:x", "report", "fence:a}b"])(
+  "a key that no result has as its fence belongs to none: %s",
+  (key) => {
+    expect(resultKeyOf(key)).toBeUndefined();
+  },
+);

@@ -17,10 +17,12 @@ import {
   zookeeperOf,
 } from "../common-options.js";
 import { formatDuration } from "../duration.js";
+import { reportStaleWrites } from "../stale-report.js";
 import { sequenceOf } from "./get.js";
 
 interface StatusFlags extends CommonFlags {
   key?: string;
+  stale?: true;
 }
 
 type Fenced = JobStatus & { key: string; fence: FenceRecord | undefined };
@@ -34,15 +36,20 @@ export function addStatus(program: Command): void {
         "the fence of the result key and how many stale writes it refused.",
     )
     .argument("[job]", "one job (default: all that are claimed now)")
-    .option("--key <key>", "the job's result key (default: the job's id)");
+    .option("--key <key>", "the job's result key (default: the job's id)")
+    .option(
+      "--stale",
+      "instead, the result keys with refused writes; needs Redis only, and looks at every key of it",
+    );
   addCommonOptions(command).action(status);
 }
 
 async function status(job: string | undefined, flags: StatusFlags): Promise<void> {
-  if (flags.key !== undefined && job === undefined) {
-    throw new OptionError("--key goes with one JOB");
+  if (flags.key !== undefined && (job === undefined || flags.stale)) {
+    throw new OptionError("--key goes with one JOB, and not with --stale");
   }
   const report = reportOf(flags);
+  if (flags.stale) return reportStaleWrites({ job, flags, report });
   const zookeeper = zookeeperOf(flags, report);
   try {
     const session = await zookeeper.session(Deadline.after(connectTimeoutMsOf(flags), systemClock));
