@@ -1,6 +1,6 @@
 /**
- * Redis as people really run it: one server, a primary that sentinels watch, and a cluster of six nodes. Always programs
- * of this machine: what nodes tell of one another are addresses, which containers would have to change.
+ * Redis as people really run it: a primary that sentinels watch, and a cluster of six nodes. Always programs of this
+ * machine: what nodes tell of one another are addresses, which containers would have to change.
  */
 import { Redis } from "ioredis";
 import { vi } from "vitest";
