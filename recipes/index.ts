@@ -41,6 +41,8 @@ export {
   contenders,
   type QueueStatus,
 } from "./contenders.js";
+export { type DiagnoseOptions, diagnose } from "./doctor/diagnose.js";
+export { type Finding, type Level, worstOf } from "./doctor/finding.js";
 export {
   type FencedRunAnswer,
   type FencedRunOptions,

@@ -7,6 +7,7 @@ import { Command, CommanderError } from "commander";
 import { FencekeeperError } from "../../lib/errors.js";
 import { addCommit } from "./commands/commit.js";
 import { addDemo } from "./commands/demo.js";
+import { addDoctor } from "./commands/doctor.js";
 import { addGet } from "./commands/get.js";
 import { addRun } from "./commands/run.js";
 import { addStatus } from "./commands/status.js";
@@ -37,6 +38,7 @@ function makeProgram(): Command {
   addCommit(program);
   addGet(program);
   addStatus(program);
+  addDoctor(program);
   for (const command of [program, ...program.commands]) {
     command.exitOverride().showHelpAfterError("(--help shows what there is)");
   }
