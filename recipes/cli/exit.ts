@@ -5,8 +5,10 @@ import { CommandStartError, FencekeeperError } from "../../lib/errors.js";
 
 export const EXIT = {
   done: 0,
-  /** `get`: there is no result at the key. `demo`: the story did not go as told. */
+  /** `get`: there is no result at the key. `demo`: the story did not go as told. `doctor`: there are warnings. */
   no: 1,
+  /** `doctor`: the promise is broken, or a server cannot be reached. */
+  broken: 2,
   usage: 64,
   dataRefused: 65,
   unreachable: 69,

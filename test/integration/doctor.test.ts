@@ -17,7 +17,12 @@ import { cli } from "../support/cli.js";
 import { Ensemble } from "../support/ensemble.js";
 import { rawRedisAt } from "../support/raw-redis.js";
 import { withSession } from "../support/raw-zookeeper.js";
-import { freePort, startRedis, type TestRedis } from "../support/redis-for-test.js";
+import {
+  freePort,
+  startRedis,
+  type TestRedis,
+  type TestRedisOptions,
+} from "../support/redis-for-test.js";
 import { makeReadOnly } from "../support/zookeeper-acl.js";
 
 const DOCKER = fileURLToPath(new URL("../../docker", import.meta.url));
@@ -32,8 +37,12 @@ function argumentsOf(file: string): string[] {
   });
 }
 
-async function withRedis<T>(args: string[], use: (redis: TestRedis) => Promise<T>): Promise<T> {
-  const redis = await startRedis({ args });
+async function withRedis<T>(
+  args: string[],
+  use: (redis: TestRedis) => Promise<T>,
+  more: Pick<TestRedisOptions, "source"> = {},
+): Promise<T> {
+  const redis = await startRedis({ args, ...more });
   try {
     return await use(redis);
   } finally {
@@ -148,28 +157,37 @@ describe("the doctor at a Redis", () => {
   });
 
   it("knows a replica, and warns of a primary that accepts writes alone", async () => {
-    await withRedis(argumentsOf("redis/redis.persistent.conf"), async (primary) => {
-      const args = ["--replicaof", primary.host, String(primary.port)];
-      await withRedis(args, async (replica) => {
-        const findings = await lookAt(replica.url);
-        expect(findingOf(findings, "role")).toMatchObject({ level: "broken" });
+    const program = { source: "programs" } as const;
+    await withRedis(
+      argumentsOf("redis/redis.persistent.conf"),
+      async (primary) => {
+        const args = ["--replicaof", primary.host, String(primary.port)];
+        await withRedis(
+          args,
+          async (replica) => {
+            const findings = await lookAt(replica.url);
+            expect(findingOf(findings, "role")).toMatchObject({ level: "broken" });
+            await expect
+              .poll(async () => findingOf(await lookAt(primary.url), "replicas").found, {
+                timeout: 30_000,
+              })
+              .toMatch(/^1 of 1 replica in sync, at most \d+ bytes behind$/);
+            expect(levelsOf(hazardsOf(await lookAt(primary.url)))).toEqual({
+              "redis min-replicas": "warning",
+            });
+            await rawRedisAt(primary.url, "CONFIG", "SET", "min-replicas-to-write", "1");
+            expect(hazardsOf(await lookAt(primary.url))).toEqual([]);
+          },
+          program,
+        );
         await expect
-          .poll(async () => findingOf(await lookAt(primary.url), "replicas").found, {
+          .poll(async () => findingOf(await lookAt(primary.url), "min-replicas").level, {
             timeout: 30_000,
           })
-          .toMatch(/^1 of 1 replica in sync, at most \d+ bytes behind$/);
-        expect(levelsOf(hazardsOf(await lookAt(primary.url)))).toEqual({
-          "redis min-replicas": "warning",
-        });
-        await rawRedisAt(primary.url, "CONFIG", "SET", "min-replicas-to-write", "1");
-        expect(hazardsOf(await lookAt(primary.url))).toEqual([]);
-      });
-      await expect
-        .poll(async () => findingOf(await lookAt(primary.url), "min-replicas").level, {
-          timeout: 30_000,
-        })
-        .toBe("broken");
-    });
+          .toBe("broken");
+      },
+      program,
+    );
   });
 
   it("calls a server that is down or does not let us in broken, and ends with 2", async () => {
@@ -202,7 +220,7 @@ describe("the doctor at a Redis", () => {
       ];
       const user = (name: string, ...more: string[]) =>
         rawRedisAt(redis.url, "ACL", "SETUSER", name, "on", ">password", ...more);
-      await user("enough", ...rights, "~app:*", "~fence:*");
+      await user("enough", ...rights, "~app:*", "~fence:*", "~fence-floor:*", "~fence-stage:*");
       await user("short", ...rights, "-hset", "-persist", "~*");
       await user("blind", "+@scripting", "+@read", "+@write", "~*");
     });
@@ -229,6 +247,18 @@ describe("the doctor at a Redis", () => {
       expect(findingOf(foreign, "rights").level).toBe("broken");
       const unknown = await lookAt(as("enough"));
       expect(findingOf(unknown, "rights")).toMatchObject({ level: "warning" });
+    });
+
+    it("tells of the fences that it was not allowed to look at, and judges the others", async () => {
+      await commit(redis.url, "app:report");
+      const all = findingOf(await lookAt(as("enough")), "fences");
+      expect([all.level, all.found]).toEqual(["well", "1 fence, all looked at"]);
+      await commit(redis.url, "other:report");
+      const findings = await lookAt(as("enough"));
+      expect(findingOf(findings, "fences")).toMatchObject({ level: "warning", seen: false });
+      expect(findingOf(findings, "fences").found).toContain("1 of 2 fences");
+      expect(findingOf(findings, "results").level).toBe("well");
+      expect(findingOf(findings, "rights").level).toBe("well");
     });
 
     it("says of each check that it could not make that it was not seen", async () => {
@@ -268,6 +298,21 @@ describe("the doctor at a Redis", () => {
       });
       expect(findingOf(findings, "fence-form")).toMatchObject({ level: "broken" });
       expect(findingOf(findings, "fence-form").found).toContain('"fence:{broken}"');
+    });
+  });
+
+  it("judges a node of a cluster by the slots that somebody serves", async () => {
+    const args = [...argumentsOf("redis/redis.persistent.conf"), "--cluster-enabled", "yes"];
+    await withRedis(args, async ({ url }) => {
+      expect(findingOf(await lookAt(url), "cluster").level).toBe("broken");
+      await rawRedisAt(url, "CLUSTER", "ADDSLOTSRANGE", "0", "16383");
+      await expect
+        .poll(async () => findingOf(await lookAt(url), "cluster").level, { timeout: 30_000 })
+        .toBe("well");
+      await commit(url, "key");
+      expect(levelsOf(hazardsOf(await lookAt(url)))).toEqual({
+        "redis cluster-replicas": "warning",
+      });
     });
   });
 

@@ -52,6 +52,16 @@ describe("the README", () => {
     expect(stdout).toBe("function true\n");
   });
 
+  it("has an example of the doctor that runs", async () => {
+    const example = /```ts\n(import \{ diagnose[\s\S]*?)```/.exec(README)?.[1] ?? "";
+    const file = `${ROOT}dist/readme-${randomUUID()}.mjs`;
+    const here = example.replace("redis://localhost:6379", inject("redis"));
+    writeFileSync(file, `${here}\nconsole.log(findings[0].check);\n`);
+    onTestFinished(() => rmSync(file));
+    const { stdout } = await promisify(execFile)(process.execPath, [file]);
+    expect(stdout).toBe("reachable\n");
+  });
+
   it("lists every exit code that the command line has", () => {
     const listed = [...README.matchAll(/^\| (\d+) \|/gm)].map(([, code]) => Number(code));
     expect(listed).toEqual(Object.values(EXIT));

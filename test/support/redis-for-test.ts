@@ -2,13 +2,19 @@
  * A Redis server of its own for one test file, from the place where all servers come from.
  */
 import { createServer } from "node:net";
-import type { RedisServer } from "../../recipes/servers/server.js";
+import type { RedisServer, ServerSource } from "../../recipes/servers/server.js";
 import { startRedis as startServer } from "../../recipes/servers/start-servers.js";
 
 export type TestRedis = RedisServer;
 
-export function startRedis({ args = [] }: { args?: string[] } = {}): Promise<TestRedis> {
-  return startServer({ redis: { args } });
+export interface TestRedisOptions {
+  args?: string[];
+  /** `programs` for a server that others must reach, or that must come back at its address: containers change theirs. */
+  source?: ServerSource | undefined;
+}
+
+export function startRedis({ args = [], source }: TestRedisOptions = {}): Promise<TestRedis> {
+  return startServer({ source, redis: { args } });
 }
 
 /** A port of this machine on which nobody listens now. */

@@ -160,6 +160,8 @@ class Link {
   };
   readonly #waiting: Record<Direction, Frame[]> = { requests: [], replies: [] };
   readonly #operations = new Map<number, string>();
+  /** Whether the client began with a four-letter word, and what follows has no frames. */
+  #isWord: boolean | undefined;
   /** Its news travels in this direction and was held. */
   #ended: Direction | undefined;
 
@@ -205,6 +207,11 @@ class Link {
   }
 
   #take(direction: Direction, data: Buffer): void {
+    this.#isWord ??= /^[a-z]{4}/.test(data.toString("latin1", 0, 4)); // the client speaks first
+    if (this.#isWord) {
+      (direction === "requests" ? this.server : this.client).write(data);
+      return;
+    }
     for (const frame of this.#frames[direction].push(data)) {
       if (this.hooks.isHeld(direction)) this.#waiting[direction].push(frame);
       else if (this.client.destroyed) return;

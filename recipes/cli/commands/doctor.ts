@@ -15,13 +15,20 @@ import {
 } from "../common-options.js";
 import { describeFindings, summaryOf } from "../diagnosis.js";
 import { parseDurationMs } from "../duration.js";
+import { EXIT } from "../exit.js";
+import { securityOf } from "../zookeeper-options.js";
 
 interface DoctorFlags extends CommonFlags {
   key?: string;
   scan: string;
 }
 
-const STATUS: Record<Level, number> = { well: 0, note: 0, warning: 1, broken: 2 };
+const STATUS: Record<Level, number> = {
+  well: EXIT.done,
+  note: EXIT.done,
+  warning: EXIT.no,
+  broken: EXIT.broken,
+};
 
 export function addDoctor(program: Command): void {
   const command = program
@@ -65,6 +72,7 @@ function optionsOf(flags: DoctorFlags): DiagnoseOptions {
           connect: flags.zookeeper,
           sessionTimeoutMs: parseDurationMs(flags.sessionTimeout, "--session-timeout"),
           connectTimeoutMs: timeoutMs,
+          ...securityOf(flags),
         }
       : undefined,
     redis: flags.redis ? { url: redisUrlOf(flags), timeoutMs } : undefined,

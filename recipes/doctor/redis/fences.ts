@@ -43,23 +43,40 @@ export interface FenceFacts {
   stopped: string | undefined;
   /** Results that were too large to be compared. */
   large: number;
+  /** Fences that we were not shown, and why; they are not among the looks. */
+  hidden: { count: number; reason: string };
 }
 
 /** A fence with a TTL below this is hardly meant to outlive every worker, in milliseconds: one day. */
 const RETENTION_MS_MIN = 86_400_000;
 
 export function judgeFences(facts: FenceFacts): Finding[] {
-  const ours = facts.looks.filter(({ key }) => key !== undefined);
+  const { looks, hidden, stopped } = facts;
+  if (facts.scanned === 0 && stopped !== undefined) return blind(new Unseen(stopped));
+  if (looks.length === 0 && hidden.count > 0) return blind(new Unseen(hidden.reason));
+  const ours = looks.filter(({ key }) => key !== undefined);
   return [judgeScan(facts, ours.length), judgeForm(facts), judgeTtl(ours), judgeDigests(facts)];
 }
 
+/** The warning is given once. */
+function blind(why: Unseen): Finding[] {
+  const others = [CORRUPT, TTL, DIGEST].map((check) => check.unseen(why, READ, "note"));
+  return [LOOKED.unseen(why, READ), ...others];
+}
+
+const READ = "ACL SETUSER <user> +scan +dbsize +pttl +strlen +hget +eval +evalsha ~fence:* ~<keys>";
+
 function judgeScan(facts: FenceFacts, count: number): Finding {
-  const { scanned, keys, stopped } = facts;
+  const { scanned, keys, stopped, hidden } = facts;
+  if (hidden.count > 0) {
+    const reason = `${hidden.count} of ${hidden.count + count} fences: ${hidden.reason}`;
+    return LOOKED.unseen(new Unseen(reason), READ);
+  }
   if (stopped === undefined) return LOOKED.well(`${counted(count, "fence")}, all looked at`);
   const all = keys instanceof Unseen ? "an unknown number of" : `about ${keys}`;
   const found = `${counted(count, "fence")} in ${scanned} of ${all} keys; ${stopped}`;
-  const fix = `look further: --scan ${keys instanceof Unseen ? 10 * scanned + 10 : 2 * keys}`;
-  return scanned === 0 ? LOOKED.unseen(new Unseen(stopped), fix) : LOOKED.note(found, fix);
+  const far = keys instanceof Unseen ? 10 * scanned : 2 * keys;
+  return LOOKED.note(found, `look further: --scan ${far}`);
 }
 
 function judgeForm({ looks }: FenceFacts): Finding {

@@ -18,7 +18,7 @@ const CLOCK = new Check(
 
 const OLDEST = [6, 2] as const;
 
-/** Clocks closer than this are called equal, in milliseconds: nothing that we do needs better. */
+/** Clocks closer than this are well, in milliseconds: nothing that we do needs better. */
 const SKEW_MS_MAX = 120_000;
 
 export function judgeRedis(facts: RedisFacts): Finding[] {
@@ -47,8 +47,9 @@ function judgeClock({ clockAheadMs }: RedisFacts): Finding {
   if (clockAheadMs instanceof Unseen) {
     return CLOCK.unseen(clockAheadMs, "allow TIME: ACL SETUSER <user> +time", "note");
   }
-  const minutes = Math.round(Math.abs(clockAheadMs) / 60_000);
-  if (Math.abs(clockAheadMs) <= SKEW_MS_MAX) return CLOCK.well("as ours, to a few seconds");
-  const found = `${minutes} minutes ${clockAheadMs > 0 ? "ahead of" : "behind"} the clock here`;
+  const seconds = Math.round(Math.abs(clockAheadMs) / 1_000);
+  if (seconds === 0) return CLOCK.well("as the clock here");
+  const found = `${seconds} s ${clockAheadMs > 0 ? "ahead of" : "behind"} the clock here`;
+  if (Math.abs(clockAheadMs) <= SKEW_MS_MAX) return CLOCK.well(found);
   return CLOCK.note(found, "let both machines follow the same time servers (NTP)");
 }

@@ -1,9 +1,16 @@
 /**
  * Goes through the fences of a Redis server, up to a bound. Reads only.
  */
-import { FenceCorruptError, FencekeeperError, ResultTypeError } from "../../../lib/errors.js";
+import {
+  FenceCorruptError,
+  FencekeeperError,
+  ResultTypeError,
+  SinkDeniedError,
+  SinkFaultError,
+} from "../../../lib/errors.js";
 import { resultKeyOf } from "../../../lib/redis/fence-key.js";
 import type { Sink } from "../../../lib/sink.js";
+import { parseToken } from "../../../lib/token.js";
 import { Unseen } from "../finding.js";
 import { seen } from "../seen.js";
 import type { FenceFacts, FenceLook } from "./fences.js";
@@ -23,25 +30,28 @@ export interface FenceReading {
   scanKeys: number;
 }
 
+type Look = FenceLook & { isLarge: boolean };
+
 export async function readFences({ reader, sink, scanKeys }: FenceReading): Promise<FenceFacts> {
   const size = await seen(reader.read("DBSIZE"));
   const keys = size instanceof Unseen ? size : Number(size);
-  const found = new Map<string, FenceLook>();
-  let [cursor, scanned, large] = ["0", 0, 0];
+  /** By the fence's key, which a scan may give twice. */
+  const found = new Map<string, Look | Unseen>();
+  let cursor = "0";
+  let scanned = 0;
   let stopped: string | undefined;
   do {
     try {
       const page = await reader.read("SCAN", cursor, "MATCH", "fence:*", "COUNT", `${STEP_KEYS}`);
       const [next, names] = page as [unknown, unknown[]];
+      const fresh = names.map(textOf).filter((name) => !found.has(name));
+      const looks = await Promise.all(fresh.map((name) => tryToLookAt(name, { reader, sink })));
+      fresh.forEach((name, index) => {
+        const look = looks[index];
+        if (look !== undefined) found.set(name, look);
+      });
       cursor = textOf(next);
       scanned += STEP_KEYS;
-      const fresh = names.map(textOf).filter((name) => !found.has(name));
-      for (const { isLarge, ...look } of await Promise.all(
-        fresh.map((name) => lookAt(name, { reader, sink })),
-      )) {
-        found.set(look.fenceKey, look);
-        if (isLarge) large += 1;
-      }
       if (scanned >= scanKeys && cursor !== "0") stopped = "the bound was reached";
     } catch (error) {
       if (!(error instanceof FencekeeperError)) throw error;
@@ -49,15 +59,34 @@ export async function readFences({ reader, sink, scanKeys }: FenceReading): Prom
     }
   } while (cursor !== "0" && stopped === undefined);
   if (!(keys instanceof Unseen)) scanned = Math.min(scanned, keys);
-  return { looks: [...found.values()], scanned, keys, stopped, large };
+  return { ...sorted([...found.values()]), scanned, keys, stopped };
 }
 
-type LookAt = FenceLook & { isLarge: boolean };
+function sorted(all: readonly (Look | Unseen)[]): Pick<FenceFacts, "looks" | "large" | "hidden"> {
+  const looks = all.flatMap((look) => (look instanceof Unseen ? [] : look));
+  const hidden = all.flatMap((look) => (look instanceof Unseen ? look.reason : []));
+  const large = looks.filter(({ isLarge }) => isLarge).length;
+  return { looks, large, hidden: { count: hidden.length, reason: hidden[0] ?? "" } };
+}
+
+/** What is refused for one key may be allowed for the next. */
+async function tryToLookAt(
+  fenceKey: string,
+  using: Omit<FenceReading, "scanKeys">,
+): Promise<Look | Unseen> {
+  try {
+    return await lookAt(fenceKey, using);
+  } catch (error) {
+    const refused = error instanceof SinkDeniedError || error instanceof SinkFaultError;
+    if (refused) return new Unseen(error.message);
+    throw error;
+  }
+}
 
 async function lookAt(
   fenceKey: string,
   { reader, sink }: Omit<FenceReading, "scanKeys">,
-): Promise<LookAt> {
+): Promise<Look> {
   const key = resultKeyOf(fenceKey);
   const nothing = { tokenText: undefined, fault: undefined, matches: undefined, isLarge: false };
   const unread = { fenceKey, key, ttlMs: undefined, resultTtlMs: undefined, ...nothing };
@@ -68,22 +97,26 @@ async function lookAt(
     isTooLarge(reader, key),
   ]);
   const look = { ...unread, ttlMs, resultTtlMs, isLarge };
-  if (isLarge) {
-    return { ...look, tokenText: textOf(await reader.read("HGET", fenceKey, "token")) };
-  }
+  if (isLarge) return { ...look, ...(await readToken(reader, fenceKey)) };
   try {
     const { fence, value, matches } = await sink.readResult(key);
-    return {
-      ...look,
-      tokenText: fence?.tokenText,
-      matches: value === undefined ? undefined : matches,
-    };
+    const compared = value === undefined ? undefined : matches;
+    return { ...look, tokenText: fence?.tokenText, matches: compared };
   } catch (error) {
-    if (error instanceof FenceCorruptError || error instanceof ResultTypeError) {
-      return { ...look, fault: error.message };
-    }
+    const wrong = error instanceof FenceCorruptError || error instanceof ResultTypeError;
+    if (wrong) return { ...look, fault: error.message };
     throw error;
   }
+}
+
+/** Of a fence whose result stays where it is. */
+async function readToken(
+  reader: RedisReader,
+  fenceKey: string,
+): Promise<{ tokenText: string } | { fault: string }> {
+  const text = textOf(await reader.read("HGET", fenceKey, "token"));
+  const token = await seen((async () => parseToken(text))());
+  return token instanceof Unseen ? { fault: token.reason } : { tokenText: text };
 }
 
 async function readTtl(reader: RedisReader, key: string): Promise<number | undefined> {

@@ -2,28 +2,24 @@
  * Asks what our user may do, without doing it.
  */
 import { SinkDeniedError } from "../../../lib/errors.js";
-import { fenceKeyOf } from "../../../lib/redis/fence-key.js";
-import { SCRIPT_NAMES, scriptText } from "../../../lib/redis/script-files.js";
+import { fenceKeyOf, floorKeyOf, stageKeyOf } from "../../../lib/redis/fence-key.js";
 import { type Seen, Unseen } from "../finding.js";
 import { seen } from "../seen.js";
 import { type RedisReader, textOf, textsOf } from "./redis-reader.js";
-import { commandsIn, type NeededCommand, type RightsFacts } from "./rights.js";
+import { type KeyRole, NEEDED, type NeededCommand, type RightsFacts } from "./rights.js";
 
 /** The result key for which it is asked; see `RightsFacts`. */
 export type RightsQuestion = Pick<RightsFacts, "key" | "keyIsTheirs">;
 
 /**
  * Asks the server what we may do, in a script that does nothing else: that needs no more rights than our scripts, and
- * tells of patterns of keys too. Servers before 7.0 cannot be asked so.
+ * tells of patterns of keys too. Servers before 7.0 cannot be asked so. Each argument is a command in JSON.
  */
 const ASK_RIGHTS = `
 if not redis.acl_check_cmd then return false end
 local denied = {}
-for i = 1, #ARGV, 2 do
-  if not redis.acl_check_cmd(ARGV[i], KEYS[tonumber(ARGV[i + 1])] or '0', '0', '0') then
-    denied[#denied + 1] = ARGV[i]
-    denied[#denied + 1] = ARGV[i + 1]
-  end
+for index, command in ipairs(ARGV) do
+  if not redis.acl_check_cmd(unpack(cjson.decode(command))) then denied[#denied + 1] = tostring(index) end
 end
 return denied`;
 
@@ -32,15 +28,16 @@ export async function readRights(
   question: RightsQuestion,
 ): Promise<Seen<RightsFacts>> {
   const user = await seen(reader.read("ACL", "WHOAMI").then(textOf));
-  const needed = commandsIn(SCRIPT_NAMES.map(scriptText));
-  const words = needed.flatMap(({ command, key }) => [command, String(key)]);
-  const keys = [question.key, fenceKeyOf(question.key)];
+  const commands = NEEDED.map((needed) => JSON.stringify(wordsOf(needed, question.key)));
   try {
-    const reply = await reader.read("EVAL", ASK_RIGHTS, "2", ...keys, ...words);
-    if (reply !== null) return { user, ...question, denied: pairsOf(textsOf(reply)) };
+    const reply = await reader.read("EVAL", ASK_RIGHTS, "0", ...commands);
+    if (reply !== null) {
+      const denied = textsOf(reply).flatMap((index) => NEEDED[Number(index) - 1] ?? []);
+      return { user, ...question, denied };
+    }
   } catch (error) {
     if (!(error instanceof SinkDeniedError)) return seen(Promise.reject(error));
-    return { user, ...question, denied: [{ command: "EVAL", key: 1 }] }; // or these keys
+    return { user, ...question, denied: [{ command: "EVAL" }] };
   }
   if (user instanceof Unseen) return user;
   const record = await seen(reader.read("ACL", "GETUSER", user));
@@ -59,10 +56,11 @@ function mayDoAll(record: unknown): boolean {
   return textOf(named("commands")) === "+@all" && allKeys;
 }
 
-function pairsOf(words: readonly string[]): NeededCommand[] {
-  const pairs: NeededCommand[] = [];
-  for (let at = 0; at + 1 < words.length; at += 2) {
-    pairs.push({ command: words[at] ?? "", key: Number(words[at + 1]) as 0 | 1 | 2 });
-  }
-  return pairs;
+/** A command as it is sent, as far as its rights go: with its keys. */
+function wordsOf({ command, on }: NeededCommand, key: string): string[] {
+  const keys: Record<KeyRole, string> = {
+    ...{ result: key, fence: fenceKeyOf(key), floor: floorKeyOf(key), stage: stageKeyOf(key, "0") },
+  };
+  if (on === undefined) return [command, "0", "0"]; // a script without keys
+  return [command, keys[on], ...(command === "RENAME" ? [keys.result] : [])];
 }

@@ -9,10 +9,13 @@ const RIGHTS = new Check(
   "a script that meets a command it may not run refuses the commit",
 );
 
-/** A command of the scripts, and the key it is run on: 1 is the result, 2 the fence, 0 none. */
+/** The keys of one result, as the scripts get them. */
+export type KeyRole = "result" | "fence" | "floor" | "stage";
+
+/** A command that is run, by the scripts or by the client, and the key it is run on, where there is one. */
 export interface NeededCommand {
   command: string;
-  key: 0 | 1 | 2;
+  on?: KeyRole | undefined;
 }
 
 export interface RightsFacts {
@@ -25,34 +28,44 @@ export interface RightsFacts {
   denied: readonly NeededCommand[];
 }
 
-/** What the clients send, with the scripts or their hashes. */
-const OUTSIDE: readonly NeededCommand[] = [
-  { command: "EVAL", key: 0 },
-  { command: "EVALSHA", key: 0 },
+const COMMANDS: readonly (readonly [on: KeyRole | undefined, commands: string])[] = [
+  [undefined, "EVAL EVALSHA TIME"],
+  ["result", "TYPE GET SET UNLINK PERSIST PEXPIRE"],
+  ["fence", "TYPE HGETALL HSET HDEL HINCRBY PTTL PERSIST PEXPIRE"],
+  ["floor", "GET"],
+  ["stage", "SET TYPE RENAME UNLINK PERSIST PEXPIRE"],
 ];
 
-/** The commands that scripts run, read out of their text. */
-export function commandsIn(scripts: readonly string[]): NeededCommand[] {
-  const calls = scripts.flatMap((text) => [
-    ...text.matchAll(/redis\.p?call\(\s*'(\w+)'(?:\s*,\s*KEYS\[([12])\])?/g),
-  ]);
-  const needed = new Map<string, NeededCommand>();
-  for (const [, command = "", key = "0"] of calls) {
-    needed.set(`${command} ${key}`, { command, key: Number(key) as 0 | 1 | 2 });
-  }
-  return [...OUTSIDE, ...needed.values()];
-}
+/** All that a user needs who commits and reads results; `compact` needs more. */
+export const NEEDED: readonly NeededCommand[] = COMMANDS.flatMap(([on, commands]) =>
+  commands.split(" ").map((command) => ({ command, on })),
+);
+
+/** Rights that hold all of {@link NEEDED}. */
+export const RIGHTS_LINE =
+  "+@scripting +@read +@write +time ~<your keys> ~fence:* ~fence-floor:* ~fence-stage:*";
+
+const KEYS_AT = RIGHTS_LINE.indexOf("~");
+
+const PLACES: Record<KeyRole, string> = {
+  result: "",
+  fence: " on its fence",
+  floor: " on its floor",
+  stage: " on its stage",
+};
 
 export function judgeRights(rights: Seen<RightsFacts>): Finding {
-  const fix = "ACL SETUSER <user> +@scripting +@read +@write ~<your keys> ~fence:*";
+  const fix = `ACL SETUSER <user> ${RIGHTS_LINE}`;
   if (rights instanceof Unseen) return RIGHTS.unseen(rights, fix);
   const { denied, key, keyIsTheirs } = rights;
   const who = rights.user instanceof Unseen ? "the user" : `user ${JSON.stringify(rights.user)}`;
   const where = `result key ${JSON.stringify(key)}`;
   if (denied.length === 0) return RIGHTS.well(`${who} may run all that the scripts need`);
-  const words = denied.map((each) => each.command + ["", "", " on its fence"][each.key]);
+  const words = denied.map(({ command, on }) => command + (on === undefined ? "" : PLACES[on]));
   const found = `${who} may not run ${words.join(", ")} (for the ${where})`;
   const commands = [...new Set(denied.map(({ command }) => `+${command.toLowerCase()}`))].join(" ");
-  if (keyIsTheirs) return RIGHTS.broken(found, `ACL SETUSER <user> ${commands} ~<key> ~fence:*`);
+  if (keyIsTheirs) {
+    return RIGHTS.broken(found, `ACL SETUSER <user> ${commands} ${RIGHTS_LINE.slice(KEYS_AT)}`);
+  }
   return RIGHTS.warning(found, `ask again with a result key of yours: --key; or ${fix}`);
 }

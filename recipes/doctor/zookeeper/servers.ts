@@ -75,7 +75,7 @@ function judgeEnsemble({ servers, syncedFollowers }: ServerFacts): Finding {
   if (serving.length === 0) {
     return ENSEMBLE.unseen(new Unseen("no server answered srvr"), ALLOW);
   }
-  if (alone.length > 0) return ENSEMBLE.note(modes);
+  if (alone.length > 0) return ENSEMBLE.well(modes); // that it is alone has been said
   if (syncedFollowers === 0) {
     return ENSEMBLE.broken(`${modes}: no follower is in sync`, "look into the followers' logs");
   }
