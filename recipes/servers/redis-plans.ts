@@ -48,7 +48,8 @@ export function redisContainer(image: string, options: RedisServerOptions): Cont
     image,
     port: 6379,
     environment: {},
-    command: ["redis-server", ...ARGS, ...(options.args ?? [])],
+    // What begins with a dash the image hands to its own server: Redis, or Valkey.
+    command: [...ARGS, ...(options.args ?? [])],
     answers: async ({ host, port }) => isReady(await askRedis(host, port)),
   };
 }

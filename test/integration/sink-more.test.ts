@@ -237,7 +237,7 @@ describe("durability", () => {
     const first = await waiting.commitResult(request);
     expect(first).toEqual({ outcome: "committed", revision: 1, durability: missed });
 
-    const replica = await startRedis();
+    const replica = await startRedis({ source: "programs" });
     onTestFinished(() => replica.stop());
     const admin = new Redis(replica.url);
     await admin.replicaof("127.0.0.1", server.port);
@@ -262,7 +262,7 @@ describe("durability", () => {
 describe("a server in the place of another", () => {
   it("gets the fences of all claims before anything is written to it", async () => {
     const losses: string[] = [];
-    const gone = await startRedis({ args: ["--appendonly", "no"] });
+    const gone = await startRedis({ args: ["--appendonly", "no"], source: "programs" });
     onTestFinished(() => gone.stop());
     const ours = openRedisSink({
       ...{ url: gone.url, timeoutMs: 20_000 },

@@ -209,15 +209,15 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
     mutations: [
       {
         file: WRITES,
-        find: "const order = nextOrder(); return this.#write({ ...{ identity: request",
-        put: `const order = nextOrder();
+        find: "return this.#asking.write<CommitAnswer>(",
+        put: `const { ask } = await import("./ask.js");
           const fence = await ask(this.options.connection, {
             request: () => ({ script: "readResult", keys: keysOf(key).slice(0, 2), values: [] }),
             writes: false,
             answerOf: (reply) => String(reply[4]),
           }, limits);
           if (token < fence) return { outcome: "stale", fenceText: fence };
-          return this.#write({ ...{ identity: request`,
+          return this.#asking.write<CommitAnswer>(`,
       },
       {
         file: ENTRY,
