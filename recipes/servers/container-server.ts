@@ -29,6 +29,7 @@ export interface ContainerPlan {
 
 const LABEL = "fencekeeper.server";
 const POLL_MS = 50;
+const PAUSE_TIMEOUT_MS = 10_000;
 
 export class ContainerServer implements Server {
   readonly source = "docker";
@@ -76,7 +77,16 @@ export class ContainerServer implements Server {
   }
 
   async pause(): Promise<void> {
-    if (!(await this.#state()).Paused) await this.#handle.pause();
+    const deadline = Deadline.after(PAUSE_TIMEOUT_MS, systemClock);
+    while (!(await this.#state()).Paused) {
+      try {
+        await this.#handle.pause();
+      } catch (error) {
+        // The kernel gives up freezing a busy process now and then.
+        if ((error as { statusCode?: number }).statusCode !== 500 || deadline.passed) throw error;
+        await sleep(POLL_MS);
+      }
+    }
   }
 
   async resume(): Promise<void> {

@@ -209,7 +209,7 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
     mutations: [
       {
         file: WRITES,
-        find: "return this.#asking.write<CommitAnswer>(",
+        find: 'return this.#asking.write({ ...{ identity: request, script: "commitResult"',
         put: `const { ask } = await import("./ask.js");
           const fence = await ask(this.options.connection, {
             request: () => ({ script: "readResult", keys: keysOf(key).slice(0, 2), values: [] }),
@@ -217,7 +217,7 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
             answerOf: (reply) => String(reply[4]),
           }, limits);
           if (token < fence) return { outcome: "stale", fenceText: fence };
-          return this.#asking.write<CommitAnswer>(`,
+          return this.#asking.write({ ...{ identity: request, script: "commitResult"`,
       },
       {
         file: ENTRY,

@@ -9,7 +9,7 @@ export type TestRedis = RedisServer;
 
 export interface TestRedisOptions {
   args?: string[];
-  /** `programs` for a server that others must reach, or that must come back at its address: containers change theirs. */
+  /** `programs` for a server that other servers reach, or that comes back at its address: containers change theirs. */
   source?: ServerSource | undefined;
 }
 
