@@ -11,11 +11,11 @@ const BUILT = new URL("../../dist/recipes/servers/start-servers.js", import.meta
 
 const STARTER = `
   import { startServers } from ${JSON.stringify(BUILT)};
-  const servers = await startServers({ source: "programs" });
-  process.stdout.write(JSON.stringify([servers.zookeeper.pid, servers.redis.pid]));
   process.on("message", () => {});
   process.on("SIGUSR2", () => process.exit(3));
   process.on("SIGUSR1", () => { throw new Error("nobody catches this"); });
+  const servers = await startServers({ source: "programs" });
+  process.stdout.write(JSON.stringify([servers.zookeeper.pid, servers.redis.pid]));
 `;
 
 /** A process that starts both servers and then waits. */
