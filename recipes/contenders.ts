@@ -1,17 +1,11 @@
 /**
  * Who holds a job and who waits for it, for programs: the same as `fencekeeper status` shows for one job.
  */
-import { Deadline, settleWithin, TIMED_OUT } from "../lib/deadline.js";
-import {
-  ConnectionLossError,
-  NoNodeError,
-  OptionError,
-  SessionLostError,
-  ZooKeeperUnreachableError,
-} from "../lib/errors.js";
+import { NoNodeError, OptionError } from "../lib/errors.js";
 import { checkPath } from "../lib/zookeeper/connect-string.js";
 import { claimPath } from "../lib/zookeeper/paths.js";
 import type { Session, SessionSource } from "../lib/zookeeper/session-port.js";
+import { askZooKeeper } from "./ask-zookeeper.js";
 import { type QueueStatus, readQueueAt } from "./claim/queue-status.js";
 
 export type { ContenderStatus, QueueStatus } from "./claim/queue-status.js";
@@ -41,23 +35,9 @@ export interface ContendersOptions {
 export async function contenders(options: ContendersOptions): Promise<QueueStatus> {
   const { zookeeper, signal, answerMs = 5_000 } = options;
   const path = pathOf(options);
-  const deadline = Deadline.after(answerMs, zookeeper.clock);
-  for (;;) {
-    const session = await zookeeper.session(deadline, signal);
-    try {
-      const status = await settleWithin(readSynced(session, path), deadline, signal);
-      if (status !== TIMED_OUT) return status;
-    } catch (error) {
-      // Reading again is harmless, and the next session waits for the connection.
-      const passing = error instanceof ConnectionLossError || error instanceof SessionLostError;
-      if (!passing) throw error;
-    }
-    if (deadline.passed) {
-      throw new ZooKeeperUnreachableError(
-        `ZooKeeper did not answer in time while we were reading ${path}: check that its servers run`,
-      );
-    }
-  }
+  return askZooKeeper({ zookeeper, answerMs, signal, what: `reading ${path}` }, (session) =>
+    readSynced(session, path),
+  );
 }
 
 async function readSynced(session: Session, path: string): Promise<QueueStatus> {

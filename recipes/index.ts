@@ -6,6 +6,13 @@ export * from "../lib/errors.js";
 export { decodeJobId, encodeJobId, JOB_ID_BYTES_MAX } from "../lib/job-id.js";
 export { fenceKeyOf } from "../lib/redis/fence-key.js";
 export { type FenceMode, FencePolicy, type FencePolicyOptions } from "../lib/redis/fence-policy.js";
+export {
+  type DropAnswer,
+  type FenceStore,
+  type FoundFence,
+  openRedisFences,
+  type RedisFencesOptions,
+} from "../lib/redis/fence-store.js";
 export type { FenceLoss } from "../lib/redis/held-fences.js";
 export { openRedisSink, type RedisSinkOptions } from "../lib/redis/redis-sink.js";
 export type * from "../lib/sink.js";
@@ -35,6 +42,12 @@ export {
   type ReleaseAnswer,
   tryClaim,
 } from "./claim.js";
+export {
+  type CompactOptions,
+  type CompactReport,
+  compact,
+  type KeptWhy,
+} from "./compact.js";
 export {
   type ContenderStatus,
   type ContendersOptions,

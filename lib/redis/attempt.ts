@@ -24,6 +24,8 @@ export interface CommandRequest {
   command: string;
   /** The first is the key, where it has one. */
   values: (string | Buffer)[];
+  /** A key of the server that is asked, where the command has none. */
+  at?: string;
 }
 
 /** When a call gives up waiting. */

@@ -98,6 +98,11 @@ export class RedisConnection implements Asked<Request> {
     return this.#send(node, request, limits);
   }
 
+  /** Once anything was answered: for each server that takes writes, a key that it has. One, unless it is a cluster. */
+  get keyOfEach(): string[] {
+    return this.#route.keyOfEach();
+  }
+
   /** Ends the connection in bounded time, whatever the server does. Safe to call again. */
   close(): Promise<void> {
     this.#closing ??= this.#route.end();
@@ -201,7 +206,8 @@ export class RedisConnection implements Asked<Request> {
 }
 
 function keyOf(request: Request): string {
-  return "script" in request ? (request.keys[0] ?? "") : String(request.values[0] ?? "");
+  if ("script" in request) return request.keys[0] ?? "";
+  return request.at ?? String(request.values[0] ?? "");
 }
 
 function closed(): Attempt {

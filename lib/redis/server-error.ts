@@ -70,6 +70,12 @@ export function errorFromServer(cause: Error): FencekeeperError {
   return new SinkFaultError(`Redis answered with an error: ${cause.message}`, { cause });
 }
 
+/** Whether an error says that a key holds another type than the command is for. */
+export function isWrongType(error: unknown): boolean {
+  if (!(error instanceof SinkFaultError)) return false;
+  return error.cause instanceof Error && serverCode(error.cause.message) === "WRONGTYPE";
+}
+
 /** The error to throw when the server has no database of the number in the URL. */
 export function databaseError(database: number, cause: Error): FencekeeperError {
   return new ConfigurationError(`Redis cannot use database ${database}: ${cause.message}`, {

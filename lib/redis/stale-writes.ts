@@ -7,8 +7,9 @@ import { Deadline } from "../deadline.js";
 import { SinkFaultError } from "../errors.js";
 import { ask } from "./ask.js";
 import { RedisConnection } from "./connection.js";
-import { FENCE_PATTERN, resultKeyOf } from "./fence-key.js";
-import { serverCode } from "./server-error.js";
+import { resultKeyOf } from "./fence-key.js";
+import { scanFences } from "./fence-scan.js";
+import { isWrongType } from "./server-error.js";
 
 export interface StaleWritesOptions {
   url: string;
@@ -34,11 +35,11 @@ export interface StaleWrites {
 }
 
 const FIELDS = ["token", "job", "stale", "observed", "lastStaleToken", "lastStaleAt"];
-const PAGE_KEYS = "1000";
 
 type Send = <Answer>(
-  words: (string | Buffer)[],
+  words: string[],
   answerOf: (reply: unknown) => Answer,
+  at?: string,
 ) => Promise<Answer>;
 
 /**
@@ -53,39 +54,31 @@ export async function readStaleWrites(options: StaleWritesOptions): Promise<Stal
     ...{ url, connectTimeoutMs: timeoutMs, replyTimeoutMs: timeoutMs },
     ...{ name: "fencekeeper-status", clock },
   });
-  const send: Send = ([command = "", ...values], answerOf) => {
-    const limits = { deadline: Deadline.after(timeoutMs, clock), signal };
-    const request = () => ({ command: String(command), values });
-    return ask(connection, { request, writes: false, answerOf }, limits);
+  const limitsOf = () => ({ deadline: Deadline.after(timeoutMs, clock), signal });
+  const send: Send = ([command = "", ...values], answerOf, at) => {
+    const request = () => (at === undefined ? { command, values } : { command, values, at });
+    return ask(connection, { request, writes: false, answerOf }, limitsOf());
   };
+  const found = new Map<string, StaleWrites>(); // a scan may meet a key twice
   try {
-    return await scan(send);
+    for await (const { fenceKeys, at } of scanFences(connection, limitsOf)) {
+      const nowMs = await send(["TIME"], serverMs, at);
+      const read = await Promise.all(fenceKeys.map((fenceKey) => readFence(send, fenceKey, nowMs)));
+      for (const each of read) if (each !== undefined) found.set(each.key, each);
+    }
   } finally {
     await connection.close();
   }
-}
-
-async function scan(send: Send): Promise<StaleWrites[]> {
-  const found = new Map<string, StaleWrites>(); // a scan may meet a key twice
-  let cursor = "0";
-  do {
-    const words = ["SCAN", cursor, "MATCH", FENCE_PATTERN, "COUNT", PAGE_KEYS];
-    const page = await send(words, pageOf);
-    cursor = page.cursor;
-    const nowMs = await send(["TIME"], serverMs);
-    const read = await Promise.all(page.keys.map((fenceKey) => readFence(send, fenceKey, nowMs)));
-    for (const each of read) if (each !== undefined) found.set(each.key, each);
-  } while (cursor !== "0");
   const total = ({ staleCount, observedCount }: StaleWrites) => staleCount + observedCount;
   return [...found.values()].sort((a, b) => total(b) - total(a) || (a.key < b.key ? -1 : 1));
 }
 
 async function readFence(
   send: Send,
-  fenceKey: Buffer,
+  fenceKey: string,
   nowMs: number,
 ): Promise<StaleWrites | undefined> {
-  const key = resultKeyOf(String(fenceKey));
+  const key = resultKeyOf(fenceKey);
   if (key === undefined) return undefined;
   try {
     const fields = await send(["HMGET", fenceKey, ...FIELDS], textsOf);
@@ -101,20 +94,9 @@ async function readFence(
     return { key, job, tokenText, staleCount, observedCount, last };
   } catch (error) {
     // a stranger's key of another type under our prefix: `get` and `commit` say so, where it matters
-    if (error instanceof SinkFaultError && isWrongType(error.cause)) return undefined;
+    if (isWrongType(error)) return undefined;
     throw error;
   }
-}
-
-const isWrongType = (cause: unknown) =>
-  cause instanceof Error && serverCode(cause.message) === "WRONGTYPE";
-
-function pageOf(reply: unknown): { cursor: string; keys: Buffer[] } {
-  const [cursor, keys]: unknown[] = Array.isArray(reply) ? reply : [];
-  if (Buffer.isBuffer(cursor) && Array.isArray(keys) && keys.every(Buffer.isBuffer)) {
-    return { cursor: String(cursor), keys };
-  }
-  throw new SinkFaultError("Redis gave a reply to SCAN that is not a page of keys");
 }
 
 /** The fields of a hash, empty where there is none. */

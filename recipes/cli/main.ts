@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { FencekeeperError } from "../../lib/errors.js";
 import { addCommit } from "./commands/commit.js";
+import { addCompact } from "./commands/compact.js";
 import { addDemo } from "./commands/demo.js";
 import { addDoctor } from "./commands/doctor.js";
 import { addGet } from "./commands/get.js";
@@ -39,6 +40,7 @@ function makeProgram(): Command {
   addGet(program);
   addStatus(program);
   addDoctor(program);
+  addCompact(program);
   for (const command of [program, ...program.commands]) {
     command.exitOverride().showHelpAfterError("(--help shows what there is)");
   }

@@ -11,16 +11,16 @@ export interface ReportOptions {
 
 export class Report {
   readonly json: boolean;
-  readonly #quiet: boolean;
+  readonly quiet: boolean;
 
   constructor({ json, quiet }: ReportOptions) {
     this.json = json;
-    this.#quiet = quiet;
+    this.quiet = quiet;
   }
 
   /** A line for people about what goes on; silent with `--quiet`, one JSON object with `--json`. */
   note(message: string, details: Record<string, unknown> = {}): void {
-    if (!this.#quiet) this.#toStderr(message, details);
+    if (!this.quiet) this.#toStderr(message, details);
   }
 
   /** Something odd that is no error; also with `--quiet`. */

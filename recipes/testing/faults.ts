@@ -2,6 +2,7 @@
  * The faults that a simulation can be put through, each by its name.
  */
 import { claimPath } from "../../lib/zookeeper/paths.js";
+import { compactFor } from "./compactor.js";
 import { JOB } from "./job.js";
 import type { Worker } from "./worker.js";
 import type { World } from "./world.js";
@@ -143,6 +144,9 @@ export const FAULTS = {
       world.weather.isUp = true;
     });
   },
+
+  /** Fences are removed, as `fencekeeper compact` does. */
+  compact: (world, _worker, lastsMs) => compactFor(world, lastsMs),
 
   flushScripts: ({ weather }) => {
     weather.scriptsLife += 1;

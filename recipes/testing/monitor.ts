@@ -2,6 +2,7 @@
  * The invariants of claims, checked while a simulation runs. It reads names and orders in its own way: a fault in the
  * production code must not hide itself here.
  */
+import { SEQUENCE_MAX } from "../../lib/token.js";
 import { claimPath } from "../../lib/zookeeper/paths.js";
 import type { Claim } from "../claim.js";
 import { ContenderCounts } from "./contender-counts.js";
@@ -94,6 +95,12 @@ export class Monitor implements EnsembleHooks, WorkerChecks {
 
   acknowledged(token: string): void {
     this.#writes.acknowledged(token);
+  }
+
+  /** Only a newer claim's fence may refuse a write; at a floor it is asked whether the claim is held. */
+  refused(token: string, fence: string): void {
+    const isNoClaims = fence.endsWith(`${SEQUENCE_MAX}`) || fence <= token;
+    if (isNoClaims) this.#violated(`${token} was refused at ${fence}, no claim's`);
   }
 
   /** A stranger deletes a contender. */
@@ -214,9 +221,7 @@ export class Monitor implements EnsembleHooks, WorkerChecks {
     return tree.find(path, zxid) !== undefined;
   }
 
-  #violated(what: string): void {
-    this.world.violated(what);
-  }
+  readonly #violated = (what: string) => this.world.violated(what);
 }
 
 function isOwned({ ephemeralOwner, deletedZxid }: Znode, session: string, zxid: number): boolean {

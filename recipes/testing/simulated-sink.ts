@@ -1,93 +1,16 @@
 /**
- * A simulated sink as one process sees it: the production sink on a way to a simulated store on which messages are late
- * or lost.
+ * A simulated sink as one process sees it: the production sink on a way to a simulated store.
  */
-import { settleWithin, TIMED_OUT } from "../../lib/deadline.js";
-import { SinkUnreachableError } from "../../lib/errors.js";
-import type { Attempt, Limits, ScriptRequest } from "../../lib/redis/attempt.js";
-import { type SinkConnection, scriptedSink } from "../../lib/redis/scripted-sink.js";
+import { scriptedSink } from "../../lib/redis/scripted-sink.js";
 import type { Sink } from "../../lib/sink.js";
-import type { Random } from "./random.js";
-import type { SimulatedProcess } from "./simulated-process.js";
-import type { SimulatedStore } from "./simulated-store.js";
-
-/** How the network and the server treat all clients of the sink; changed by faults while a simulation runs. */
-export interface SinkWeather {
-  /** Share of messages that are lost, each way. */
-  loss: number;
-  /** What each message takes longer, in milliseconds. */
-  slowMs: number;
-  /** Whether the server runs. */
-  isUp: boolean;
-  /** Counts its starts: after each, and after a flush, it has no script and has to be given it again. */
-  scriptsLife: number;
-}
-
-const TRAVEL_MS = [1, 30] as const;
-
-/** How long a reply is waited for before the attempt counts as lost, in milliseconds. */
-const REPLY_TIMEOUT_MS = 250;
+import { SimulatedSinkConnection, type SimulatedWay } from "./simulated-sink-connection.js";
 
 const CALL_TIMEOUT_MS = 3_000;
 
-export interface SimulatedSinkOptions {
-  process: SimulatedProcess;
-  random: Random;
-  store: SimulatedStore;
-  weather: SinkWeather;
-}
-
-export function simulatedSink(options: SimulatedSinkOptions): Sink {
+export function simulatedSink(way: SimulatedWay): Sink {
   return scriptedSink({
-    clock: options.process.main,
+    clock: way.process.main,
     timeoutMs: CALL_TIMEOUT_MS,
-    connect: () => new SimulatedSinkConnection(options),
+    connect: () => new SimulatedSinkConnection(way),
   });
-}
-
-class SimulatedSinkConnection implements SinkConnection {
-  readonly place = "the simulated sink";
-  /** The life of the server in which it was last given the scripts. */
-  #scriptsLife = 0;
-
-  constructor(readonly options: SimulatedSinkOptions) {}
-
-  /** One attempt, with another way there and back first where the server has not got the scripts. */
-  async run(request: ScriptRequest, limits: Limits): Promise<Attempt> {
-    const { weather, store } = this.options;
-    if (!weather.isUp) return { kind: "unsent", cause: new Error("the simulated sink is down") };
-    if (this.#scriptsLife !== weather.scriptsLife) {
-      const life = weather.scriptsLife;
-      const loaded = await this.#exchange(() => undefined, limits);
-      if (loaded.kind !== "reply") return loaded;
-      this.#scriptsLife = life;
-    }
-    const values = await request.values;
-    return this.#exchange((nowMs) => store.call({ ...request, values }, nowMs), limits);
-  }
-
-  async close(): Promise<void> {}
-
-  async #exchange(step: (nowMs: number) => unknown, limits: Limits): Promise<Attempt> {
-    const { process } = this.options;
-    const deadline = limits.deadline.atMost(REPLY_TIMEOUT_MS);
-    const replied = new Promise<unknown>((resolve) => {
-      this.#travel(() => {
-        const reply = step(Math.floor(process.scheduler.nowMs()));
-        this.#travel(() => process.main.receive(() => resolve(reply)));
-      });
-    });
-    // a signal ends the wait and not the request, which may still be carried out
-    const reply = await settleWithin(replied, deadline, limits.signal).catch(() => TIMED_OUT);
-    if (reply !== TIMED_OUT) return { kind: "reply", reply };
-    return { kind: "lost", cause: new SinkUnreachableError("the simulated sink did not answer") };
-  }
-
-  #travel(arrive: () => void): void {
-    const { process, random, weather } = this.options;
-    if (random.chance(weather.loss)) return;
-    process.scheduler.after(random.whole(...TRAVEL_MS) + weather.slowMs, () => {
-      if (weather.isUp) arrive();
-    });
-  }
 }

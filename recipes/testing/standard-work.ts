@@ -3,6 +3,7 @@
  * that a caller can do to them (waits of any length, cancelled at any moment, handlers that throw or do not listen).
  */
 import {
+  ClaimLostError,
   SequenceExhaustedError,
   SinkOutcomeUnknownError,
   SinkUnreachableError,
@@ -27,6 +28,8 @@ const WAIT_MS = [0, 0, 500, 5_000, 60_000] as const;
 /** When no more faults come, one of so many rounds is committed, and everybody waits for long enough. */
 const LAST_ROUNDS = 5;
 const LAST_WAIT_MS = 300_000;
+
+const KINDS = [fenced, fenced, fenced, held, careless];
 
 class HandlerError extends Error {}
 class Cancelled extends Error {}
@@ -54,12 +57,13 @@ async function oneRound(worker: Worker, value: string): Promise<string> {
     !faultsOver && random.chance(0.2)
       ? clock.after(random.whole(0, 2_000), () => cancel.abort(new Cancelled("cancelled")))
       : () => {};
-  const kind = faultsOver || random.chance(0.75) ? fenced : held;
+  const kind = faultsOver ? fenced : random.pick(KINDS);
   try {
     return await kind(worker, value, { waitMs, signal: cancel.signal });
   } catch (error) {
     if (error instanceof HandlerError || error instanceof Cancelled) return error.message;
     const explained =
+      error instanceof ClaimLostError ||
       error instanceof SinkOutcomeUnknownError ||
       error instanceof SinkUnreachableError ||
       error instanceof ZooKeeperUnreachableError ||
@@ -92,7 +96,38 @@ async function fenced(worker: Worker, value: string, waiting: Waiting): Promise<
   });
   const accepted = answer.outcome === "committed" || answer.outcome === "duplicate";
   if (accepted && held !== undefined) worker.acknowledged(held);
+  if (answer.outcome === "stale") worker.refused(answer.token, answer.fenceText);
   return answer.outcome;
+}
+
+/** The parts, in the hands of somebody who does not look whether the claim is lost: only the sink keeps him out. */
+async function careless(worker: Worker, value: string, waiting: Waiting): Promise<string> {
+  const { sink, name } = worker;
+  const answer = await claim(claimOptions(worker, waiting));
+  if (answer.outcome === "busy") return "busy";
+  const { claim: granted } = answer;
+  const { token } = granted;
+  const confirm = (signal: AbortSignal | undefined) => granted.confirm(signal);
+  const identity = { key: KEY, job: JOB, token, holder: name, confirm };
+  let letGo = () => {};
+  try {
+    const raised = await sink.advanceFence(identity);
+    if (raised.outcome === "stale") worker.refused(token, raised.fenceText);
+    if (raised.outcome !== "advanced" && raised.outcome !== "current") return raised.outcome;
+    letGo = sink.keepRaised(identity);
+    worker.begins(granted);
+    await workUnder(worker, granted);
+    const { outcome, ...more } = await sink.commitResult({
+      ...identity,
+      value: `${value} under ${token.text}`,
+    });
+    if ("fenceText" in more) worker.refused(token, more.fenceText);
+    if (outcome === "committed" || outcome === "duplicate") worker.acknowledged(granted);
+    return outcome;
+  } finally {
+    letGo();
+    await granted.release();
+  }
 }
 
 /** A claim that is held for a while and released. */

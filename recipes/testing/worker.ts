@@ -5,6 +5,7 @@
 import type { Clock } from "../../lib/clock.js";
 import { Deadline, untilPassed } from "../../lib/deadline.js";
 import type { Sink } from "../../lib/sink.js";
+import type { FencingToken } from "../../lib/token.js";
 import type { Claim } from "../claim.js";
 import type { Random } from "./random.js";
 import type { SimulatedProcess } from "./simulated-process.js";
@@ -28,6 +29,7 @@ export interface WorkerChecks {
   granted(worker: Worker, claim: Claim): () => void;
   begins(claim: Claim): void;
   acknowledged(token: string): void;
+  refused(token: string, fence: string): void;
 }
 
 export class Worker {
@@ -94,6 +96,11 @@ export class Worker {
   /** Tells the checks that the sink has said that a write was accepted. */
   acknowledged(claim: Claim): void {
     this.surroundings.checks.acknowledged(claim.token.text);
+  }
+
+  /** Tells the checks that the sink has refused a write of the claim's, because the fence is above it. */
+  refused(token: FencingToken, fenceText: string): void {
+    this.surroundings.checks.refused(token.text, fenceText);
   }
 
   /** Adds a line to the history. */

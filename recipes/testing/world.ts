@@ -9,7 +9,8 @@ import { Random } from "./random.js";
 import { Scheduler } from "./scheduler.js";
 import { SimulatedEnsemble } from "./simulated-ensemble.js";
 import { SimulatedProcess } from "./simulated-process.js";
-import { type SinkWeather, simulatedSink } from "./simulated-sink.js";
+import { simulatedSink } from "./simulated-sink.js";
+import type { SinkWeather } from "./simulated-sink-connection.js";
 import { SimulatedStore } from "./simulated-store.js";
 import { SimulatedZooKeeper } from "./simulated-zookeeper.js";
 import { type Surroundings, Worker } from "./worker.js";
@@ -117,6 +118,15 @@ export class World implements Surroundings {
     });
   }
 
+  /** ZooKeeper as a process sees it. */
+  zookeeperOf(process: SimulatedProcess): SimulatedZooKeeper {
+    const { ensemble, random } = this;
+    return new SimulatedZooKeeper({
+      ...{ process, ensemble, random, sessionTimeoutMs: ASKED_TIMEOUT_MS },
+      ...{ connectTimeoutMs: CONNECT_TIMEOUT_MS, stuckMs: STUCK_MS },
+    });
+  }
+
   /** A stranger's znode among the contenders, for a while. */
   stranger(prefix: string, forMs: number): void {
     const path = claimPath(JOB);
@@ -152,11 +162,8 @@ export class World implements Surroundings {
 
   #startWorker(name: string): void {
     const process = new SimulatedProcess(name, this.scheduler);
-    const { ensemble, random, store, weather } = this;
-    const zookeeper = new SimulatedZooKeeper({
-      ...{ process, ensemble, random, sessionTimeoutMs: ASKED_TIMEOUT_MS },
-      ...{ connectTimeoutMs: CONNECT_TIMEOUT_MS, stuckMs: STUCK_MS },
-    });
+    const { random, store, weather } = this;
+    const zookeeper = this.zookeeperOf(process);
     const sink = simulatedSink({ process, random, store, weather });
     const worker = new Worker(this, { process, zookeeper, sink });
     this.workers.push(worker);

@@ -13,8 +13,10 @@ import {
   SinkOutcomeUnknownError,
 } from "../../lib/errors.js";
 import { fenceKeyOf, floorKeyOf, resultKeyOf, stageKeyOf } from "../../lib/redis/fence-key.js";
+import { type FoundFence, openRedisFences } from "../../lib/redis/fence-store.js";
 import { openRedisSink, type RedisSinkOptions } from "../../lib/redis/redis-sink.js";
 import { slotOf } from "../../lib/redis/slot.js";
+import { readStaleWrites } from "../../lib/redis/stale-writes.js";
 import type { Sink } from "../../lib/sink.js";
 import { makeToken } from "../../lib/token.js";
 import { chooseSources } from "../../recipes/servers/choose-source.js";
@@ -136,6 +138,34 @@ describe.each(TOPOLOGIES)("%s", (name, start, runs) => {
     } else expect(await all).toMatchObject({ outcome: "committed" });
   });
 
+  it.skipIf(!runs)("meets the fences of all servers, and removes them behind floors", async () => {
+    const keys = Array.from({ length: SPREAD }, nextKey);
+    for (const key of keys) {
+      await sink.advanceFence({ key, job: "job", token: token(2) });
+      await sink.advanceFence({ key, job: "job", token: token(1) });
+    }
+    const stale = await readStaleWrites({ url: topology.url });
+    expect(stale.map(({ key }) => key)).toEqual(expect.arrayContaining(keys));
+    const fences = openRedisFences({ url: topology.url });
+    onTestFinished(() => fences.close());
+    const met: (FoundFence | Error)[] = [];
+    for await (const page of fences.pages()) met.push(...page);
+    const found = { tokenText: token(2).text, job: "job", hasResult: false };
+    expect(met).toEqual(expect.arrayContaining(keys.map((key) => ({ key, ...found }))));
+    const floorText = token(9).text;
+    for (const key of keys) {
+      const drop = { key, tokenText: token(2).text, floorText, withResult: false };
+      expect(await fences.dropFence(drop)).toBe("floor");
+      expect(await fences.raiseFloor(floorKeyOf(key), floorText)).toBe(true);
+      expect(await fences.dropFence(drop)).toBe("dropped");
+      const late = await sink.commitResult({ key, job: "job", token: token(2), value: "late" });
+      expect(late).toEqual({ outcome: "stale", fenceText: floorText });
+      const newer = { key, job: "job", token: token(10), value: "newer" };
+      expect(await sink.commitResult(newer)).toMatchObject({ outcome: "committed" });
+    }
+    expect(await fences.raiseFloor(floorKeyOf(keys[0] ?? ""), token(8).text)).toBe(false);
+  });
+
   it.skipIf(!runs)("goes on when all servers have forgotten the scripts", async () => {
     for (const primary of await topology.primaries()) await primary.script("FLUSH");
     const keys = Array.from({ length: SPREAD }, nextKey);
@@ -185,7 +215,6 @@ describe.each(TOPOLOGIES)("%s", (name, start, runs) => {
       const committing = commitAll();
       await topology.killPrimary();
       await committing;
-      acknowledged.clear();
       const after = open({ timeoutMs: 30_000 });
       sequence += 1;
       for (const key of keys) {

@@ -45,6 +45,9 @@ const NAMES = "lib/zookeeper/znode-name";
 const ORDER = "lib/zookeeper/queue-order";
 const TOKEN = "lib/token";
 const WRITES = "lib/redis/sink-writes";
+const FENCED_WRITE = "lib/redis/fenced-write";
+const ROUND = "recipes/compact/round";
+const SCRIPTS = "recipes/testing/simulated-scripts";
 const ENTRY = "recipes/testing/simulated-entry";
 
 export const BROKEN_VARIANTS: BrokenVariant[] = [
@@ -289,6 +292,47 @@ export const BROKEN_VARIANTS: BrokenVariant[] = [
     violates: /was granted/,
     withinSeeds: 1_000,
   },
+  {
+    name: "fences of finished jobs are removed, and no floor stands for them",
+    mutations: [
+      {
+        file: SCRIPTS,
+        find: "if (stands !== floor || floor < token)",
+        put: "if (stands === token)",
+      },
+      {
+        file: ROUND,
+        find: "if (await fences.raiseFloor(floorKey, floorText, signal))",
+        put: "if (signal === undefined)",
+      },
+    ],
+    violates: OVERWRITTEN,
+    faults: ["compact", "stop", "slowSink"],
+    withinSeeds: 1_000,
+  },
+  variant("below a floor, nobody asks whether the claim is held", {
+    file: FENCED_WRITE,
+    find: "await confirm(signal);",
+    put: "signal?.throwIfAborted();",
+    violates: OVERWRITTEN,
+    faults: ["compact", "stop", "slowSink"],
+    withinSeeds: 1_000,
+  }),
+  variant("a live claim cannot say that it is held, and is locked out by a floor", {
+    file: FENCED_RUN,
+    find: "return { job: claim.job, token: claim.token, holder, confirm };",
+    put: "return { job: claim.job, token: claim.token, holder };",
+    violates: /was refused at .*, no claim's/,
+    faults: ["compact"],
+  }),
+  variant("a claim that was found alive stays so under every later floor", {
+    file: ENTRY,
+    find: "return alive === floor ? undefined",
+    put: 'return alive !== "" ? undefined',
+    violates: OVERWRITTEN,
+    faults: ["compact", "slowSink", "loseSinkMessages", "expireSession", "deleteContender"],
+    withinSeeds: 5_000,
+  }),
   variant("nobody holds back near the end of the counter", {
     file: COUNTER_END,
     find: "return sequence < 0 || sequence >= HOLD_BACK_FROM;",

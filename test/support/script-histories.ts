@@ -62,7 +62,7 @@ export class ScriptHistory {
     const pick = random.next();
     if (pick < 0.3) return [this.#advance()];
     if (pick < 0.62) return this.#commit();
-    if (pick < 0.7) return [this.#batch()];
+    if (pick < 0.7) return this.#batch();
     if (pick < 0.77) return [this.#invalidate()];
     if (pick < 0.82) return [this.#read()];
     if (pick < 0.86) return [this.#raiseFloor()];
@@ -95,7 +95,8 @@ export class ScriptHistory {
     return random.chance(0.9) ? [put, staged] : [staged];
   }
 
-  #batch(): Deed {
+  /** Sent again at once now and then, as after a lost reply. */
+  #batch(): Deed[] {
     const { random } = this;
     const keys = random.chance(0.7) ? this.keys : [this.#key()];
     const order = this.#nextOrder();
@@ -110,12 +111,9 @@ export class ScriptHistory {
       values.push(this.#flag(), this.#alive());
     }
     if (random.chance(BAD_SHARE)) values.pop();
-    return {
-      kind: "script",
-      script: "commitResults",
-      keys: keys.flatMap((key) => this.#keysOf(key)),
-      values,
-    };
+    const places = keys.flatMap((key) => this.#keysOf(key));
+    const batch: Deed = { kind: "script", script: "commitResults", keys: places, values };
+    return random.chance(0.3) ? [batch, batch] : [batch];
   }
 
   #invalidate(): Deed {

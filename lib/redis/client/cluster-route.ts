@@ -5,7 +5,7 @@
 import { Cluster } from "ioredis";
 import { type Clock, systemClock } from "../../clock.js";
 import { Deadline, settleWithin } from "../../deadline.js";
-import { slotOf } from "../slot.js";
+import { slotOf, tagOfSlot } from "../slot.js";
 import { clientOptions, QUIT_TIMEOUT_MS, type RouteOptions } from "./client-options.js";
 import type { Node, Route } from "./route.js";
 
@@ -77,6 +77,14 @@ export class ClusterRoute implements Route {
       const ended = () => settle(new Error("the node of the cluster closed the connection"));
       node.on("ready", ready).on("end", ended);
     });
+  }
+
+  keyOfEach(): string[] {
+    const slots = new Map<string, number>();
+    this.#cluster.slots.forEach(([name], slot) => {
+      if (name !== undefined && !slots.has(name)) slots.set(name, slot);
+    });
+    return Array.from(slots.values(), tagOfSlot);
   }
 
   doubt(key: string): void {

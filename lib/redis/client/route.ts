@@ -18,6 +18,8 @@ export interface Route {
    * @throws the fault of the connect; ConfigurationError when the server has no such database
    */
   connect(key: string): Promise<void>;
+  /** Once connected: for each server that takes writes, a key that it has. */
+  keyOfEach(): string[];
   /** The first fault of the connect under way; ioredis tells it through its event only. */
   readonly fault: Error | undefined;
   /**

@@ -52,6 +52,10 @@ export class ServerRoute implements Route {
     return this.#connecting;
   }
 
+  keyOfEach(): string[] {
+    return [""];
+  }
+
   doubt(): void {}
 
   replaces(identity: string): boolean {

@@ -4,9 +4,18 @@
 import type { Command } from "commander";
 import { OptionError, ResultTooLargeError } from "../../../lib/errors.js";
 import type { CommitAnswer } from "../../../lib/sink.js";
-import { parseToken } from "../../../lib/token.js";
+import { type FencingToken, parseToken } from "../../../lib/token.js";
+import type { ZooKeeper } from "../../../lib/zookeeper/zookeeper.js";
+import { confirmToken } from "../../claim/confirm-token.js";
 import { defaultHolder } from "../../claim/holder.js";
-import { addCommonOptions, type CommonFlags, reportOf, sinkOf } from "../common-options.js";
+import {
+  addCommonOptions,
+  type CommonFlags,
+  connectTimeoutMsOf,
+  reportOf,
+  sinkOf,
+  zookeeperOf,
+} from "../common-options.js";
 import { parseBytes, parseDurationMs } from "../duration.js";
 import { refusalOf } from "../refusal.js";
 
@@ -49,16 +58,31 @@ async function commit(flags: CommitFlags): Promise<void> {
     ...(flags.ttl === undefined ? {} : { ttlMs: parseDurationMs(flags.ttl, "--ttl") }),
   };
   const bytesMax = parseBytes(flags.maxBytes, "--max-bytes");
+  const zookeeper = flags.zookeeper ? zookeeperOf(flags, report) : undefined;
+  const confirm = zookeeper && confirming(zookeeper, request, flags);
   const sink = sinkOf(flags);
   try {
-    const answer = await sink.commitResult({ ...request, value: await readInput(bytesMax) });
+    const value = await readInput(bytesMax);
+    const answer = await sink.commitResult({ ...request, ...(confirm && { confirm }), value });
     if (report.json) await report.result(`${JSON.stringify(describe(answer, tokenText))}\n`);
     const refusal = refusalOf(answer, flags.key);
     if (refusal !== undefined) throw refusal;
     report.note(`${answer.outcome} at ${JSON.stringify(flags.key)}`, { outcome: answer.outcome });
   } finally {
-    await sink.close();
+    await Promise.all([sink.close(), zookeeper?.close()]);
   }
+}
+
+/** ZooKeeper is only asked where `compact` may have removed the key's fence. */
+function confirming(
+  zookeeper: ZooKeeper,
+  { job, token }: { job: string; token: FencingToken },
+  flags: CommitFlags,
+) {
+  const { root } = flags;
+  const answerMs = connectTimeoutMsOf(flags);
+  return (signal: AbortSignal | undefined) =>
+    confirmToken({ zookeeper, job, token, root, answerMs, signal });
 }
 
 function describe(answer: CommitAnswer, token: string): Record<string, unknown> {

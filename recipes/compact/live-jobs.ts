@@ -1,0 +1,46 @@
+/**
+ * Which of some jobs have contenders now, so that their fences are left alone.
+ */
+import { NoNodeError } from "../../lib/errors.js";
+import { decodeJobId } from "../../lib/job-id.js";
+import { storedJob } from "../../lib/redis/stored-form.js";
+import { claimsPath } from "../../lib/zookeeper/paths.js";
+import { readQueue } from "../../lib/zookeeper/queue-order.js";
+import type { Session } from "../../lib/zookeeper/session-port.js";
+import { childrenOf } from "../claim/queue-status.js";
+
+/** Claim paths that are read at the same time. */
+const STEP_PATHS = 100;
+
+/**
+ * @param wanted jobs as they are stored in fences
+ * @throws the errors of a ZooKeeper request
+ */
+export async function liveJobs(
+  session: Session,
+  root: string | undefined,
+  wanted: ReadonlySet<string>,
+): Promise<Set<string>> {
+  const claims = claimsPath(root);
+  try {
+    await session.sync(claims);
+  } catch (error) {
+    if (!(error instanceof NoNodeError)) throw error;
+  }
+  const paths = (await childrenOf(session, claims)).flatMap((name) => {
+    const id = decodeJobId(name);
+    const job = id === undefined ? "" : storedJob(id);
+    return wanted.has(job) ? { job, path: `${claims}/${name}` } : [];
+  });
+  const live = new Set<string>();
+  for (let at = 0; at < paths.length; at += STEP_PATHS) {
+    const step = paths.slice(at, at + STEP_PATHS);
+    await Promise.all(
+      step.map(async ({ job, path }) => {
+        const { contenders } = readQueue(await childrenOf(session, path));
+        if (contenders.length > 0) live.add(job);
+      }),
+    );
+  }
+  return live;
+}
