@@ -51,7 +51,8 @@ export class World implements Surroundings {
   readonly cutShort = new Set<string>();
   faultsOver = false;
   strangersCame = false;
-  #working = 0;
+  /** Those whose work goes on. */
+  readonly #working = new Set<Worker>();
   readonly #undo = new Set<() => void>();
 
   constructor(readonly options: WorldOptions) {
@@ -79,7 +80,7 @@ export class World implements Surroundings {
 
   /** True when all workers have done what they had to. */
   get allDone(): boolean {
-    return this.#working === 0;
+    return this.#working.size === 0;
   }
 
   note(who: string, what: string): void {
@@ -113,7 +114,7 @@ export class World implements Surroundings {
     worker.process.crash();
     worker.zookeeper.handle?.cut();
     this.later(forMs, () => {
-      this.#working -= 1;
+      this.#working.delete(worker);
       this.#startWorker(worker.name);
     });
   }
@@ -167,13 +168,11 @@ export class World implements Surroundings {
     const sink = simulatedSink({ process, random, store, weather });
     const worker = new Worker(this, { process, zookeeper, sink });
     this.workers.push(worker);
-    this.#working += 1;
+    this.#working.add(worker);
     this.options.work(worker).then(
-      () => {
-        this.#working -= 1;
-      },
+      () => this.#working.delete(worker),
       (error) => {
-        this.#working -= 1;
+        this.#working.delete(worker);
         worker.violated(`the work ended with ${error}`);
       },
     );

@@ -1,6 +1,6 @@
 /**
- * Goal: `compact` leaves fences for live jobs only, and lets no old token in. Method: a Redis of its own, full of fences
- * of finished jobs; FENCEKEEPER_JOBS=1000000 makes it as many as that.
+ * Goal: `compact` leaves fences for live jobs only, and lets no old token in. Method: a Redis of its own, full of
+ * fences of finished jobs; FENCEKEEPER_JOBS=1000000 makes it as many as that.
  */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from "vitest";

@@ -88,6 +88,13 @@ describe("a simulation", () => {
     expect(violations.join("\n")).toContain("A: worked without its claim");
   });
 
+  it("lets work end before its process dies", async () => {
+    for (let seed = 1; seed <= 20; seed += 1) {
+      const { violations } = await simulate({ seed, faults: ["crash"], work: async () => {} });
+      expect(violations).toEqual([]);
+    }
+  });
+
   it("refuses a seed that is no whole number", async () => {
     await expect(simulate({ seed: 0.5 })).rejects.toBeInstanceOf(RangeError);
   });
