@@ -5,7 +5,7 @@ import { Redis } from "ioredis";
 import { type Clock, systemClock } from "../../clock.js";
 import { Deadline, settleWithin } from "../../deadline.js";
 import { commandOf, plainError } from "../client-error.js";
-import { databaseError } from "../server-error.js";
+import { databaseError, serverCode } from "../server-error.js";
 import {
   clientOptions,
   DISCONNECT_TIMEOUT_MS,
@@ -84,15 +84,19 @@ export class ServerRoute implements Route {
       throw this.#fault ?? error;
     }
     // ioredis only reports a refused SELECT and goes on in database 0, where our keys must not be looked for.
-    const fault: Error | undefined = this.#fault;
+    const { fault } = this;
     if (fault !== undefined) {
       this.#redis.disconnect(true);
-      const { database, password } = this.options.address;
-      throw commandOf(fault) === "select"
-        ? databaseError(database, plainError(fault, password))
-        : fault;
+      throw this.#refusal(fault);
     }
     this.#usable = true;
+  }
+
+  #refusal(fault: Error): Error {
+    const { database, password } = this.options.address;
+    const isDenied = serverCode(fault.message) === "NOPERM";
+    if (commandOf(fault) !== "select" || isDenied) return fault;
+    return databaseError(database, plainError(fault, password));
   }
 }
 

@@ -94,6 +94,9 @@ end
 -- begin of the part that is the same in every script that writes (a test holds it so)
 local NO_ORDER = ('0'):rep(16)
 
+-- Read before anything is written: a user that may not run TIME is refused here.
+local NOW_MS = serverMs()
+
 local function isMs(text)
   return text:find('^[1-9][0-9]*$') ~= nil and (#text < 16 or (#text == 16 and text <= '9007199254740991'))
 end
@@ -134,7 +137,7 @@ end
 -- Counts a write that was refused or let through. A server that takes no writes must still tell of it.
 local function count(claim, field, fence, key)
   if not fence or type(redis.pcall('HINCRBY', key, field, '1')) ~= 'number' then return end
-  redis.pcall('HSET', key, 'lastStaleToken', claim.token, 'lastStaleAt', serverMs())
+  redis.pcall('HSET', key, 'lastStaleToken', claim.token, 'lastStaleAt', NOW_MS)
 end
 
 -- Redis before 7.0 cannot be asked what the user may do.
@@ -177,7 +180,7 @@ end
 
 if fence and fence.token == token then
   if claim.touch == '1' then redis.call('HSET', KEYS[2], 'token', token) end
-  return {'current', committedToken, revision, committedAt, serverMs()}
+  return {'current', committedToken, revision, committedAt, NOW_MS}
 end
 
 -- What follows the first write must not fail.
@@ -193,4 +196,4 @@ if fence and fence.state == 'committed' then
 end
 redis.call('HSET', KEYS[2], unpack(changed))
 if expires then redis.call('PERSIST', KEYS[2]) end
-return {'advanced', committedToken, revision, committedAt, serverMs()}
+return {'advanced', committedToken, revision, committedAt, NOW_MS}

@@ -106,6 +106,9 @@ end
 -- begin of the part that is the same in every script that writes (a test holds it so)
 local NO_ORDER = ('0'):rep(16)
 
+-- Read before anything is written: a user that may not run TIME is refused here.
+local NOW_MS = serverMs()
+
 local function isMs(text)
   return text:find('^[1-9][0-9]*$') ~= nil and (#text < 16 or (#text == 16 and text <= '9007199254740991'))
 end
@@ -146,7 +149,7 @@ end
 -- Counts a write that was refused or let through. A server that takes no writes must still tell of it.
 local function count(claim, field, fence, key)
   if not fence or type(redis.pcall('HINCRBY', key, field, '1')) ~= 'number' then return end
-  redis.pcall('HSET', key, 'lastStaleToken', claim.token, 'lastStaleAt', serverMs())
+  redis.pcall('HSET', key, 'lastStaleToken', claim.token, 'lastStaleAt', NOW_MS)
 end
 
 -- Redis before 7.0 cannot be asked what the user may do.
@@ -195,6 +198,16 @@ local function put()
   end
 end
 
+-- The reply that names a command which put needs and the user may not run; nil when all are allowed.
+local function missingForPut()
+  if mayNot('SET', KEYS[1], '') then return {'noperm', 'SET'} end
+  if not KEYS[4] then return nil end
+  if mayNot('RENAME', KEYS[4], KEYS[1]) then return {'noperm', 'RENAME'} end
+  if mayNot('PEXPIRE', KEYS[1], '1') then return {'noperm', 'PEXPIRE'} end
+  if mayNot('PERSIST', KEYS[1]) then return {'noperm', 'PERSIST'} end
+  return nil
+end
+
 local refusal = refusalOf(claim, fence, KEYS[3])
 local isOwn = not refusal and fence and fence.token == token
 local revision = '1'
@@ -224,6 +237,11 @@ if refusal then
     return refusal
   end
   if not isThere() then return {'unstaged'} end
+  local missing = missingForPut()
+  if missing then
+    unstage()
+    return missing
+  end
   put()
   count(claim, 'observed', fence, KEYS[2])
   return {'observed', unpack(refusal)}
@@ -236,11 +254,14 @@ local expires = fence and redis.call('PTTL', KEYS[2]) >= 0
 -- What follows the first write must not fail. A server that cannot be asked what is allowed is given commands that
 -- change nothing, or nothing that matters, before it: a SET with NX on a key that exists or with XX on one that does
 -- not, a RENAME to the same name, a PERSIST that is needed anyway.
-if mayNot('HSET', KEYS[2], 'token', token) then return {'noperm', 'HSET'} end
-if mayNot('SET', KEYS[1], '') then return {'noperm', 'SET'} end
-if KEYS[4] and mayNot('RENAME', KEYS[4], KEYS[1]) then return {'noperm', 'RENAME'} end
-if (KEYS[4] or keepMs) and mayNot('PEXPIRE', KEYS[2], '1') then return {'noperm', 'PEXPIRE'} end
-if (KEYS[4] or expires) and mayNot('PERSIST', KEYS[2]) then return {'noperm', 'PERSIST'} end
+local missing = missingForPut()
+if mayNot('HSET', KEYS[2], 'token', token) then missing = {'noperm', 'HSET'} end
+if keepMs and mayNot('PEXPIRE', KEYS[2], '1') then missing = {'noperm', 'PEXPIRE'} end
+if expires and mayNot('PERSIST', KEYS[2]) then missing = {'noperm', 'PERSIST'} end
+if missing then
+  unstage()
+  return missing
+end
 if not redis.acl_check_cmd then
   if fence then redis.call('HSET', KEYS[2], 'token', fence.token) end
   redis.call('SET', KEYS[1], '', kind == 'string' and 'NX' or 'XX')
@@ -254,7 +275,7 @@ if not redis.acl_check_cmd then
 end
 
 local changed = {
-  'state', 'committed', 'holder', claim.holder, 'digest', digest, 'revision', revision, 'committedAt', serverMs(),
+  'state', 'committed', 'holder', claim.holder, 'digest', digest, 'revision', revision, 'committedAt', NOW_MS,
   'order', order ~= '' and order or (isOwn and fence.order or NO_ORDER),
 }
 local function change(field, text)

@@ -106,6 +106,9 @@ end
 -- begin of the part that is the same in every script that writes (a test holds it so)
 local NO_ORDER = ('0'):rep(16)
 
+-- Read before anything is written: a user that may not run TIME is refused here.
+local NOW_MS = serverMs()
+
 local function isMs(text)
   return text:find('^[1-9][0-9]*$') ~= nil and (#text < 16 or (#text == 16 and text <= '9007199254740991'))
 end
@@ -146,7 +149,7 @@ end
 -- Counts a write that was refused or let through. A server that takes no writes must still tell of it.
 local function count(claim, field, fence, key)
   if not fence or type(redis.pcall('HINCRBY', key, field, '1')) ~= 'number' then return end
-  redis.pcall('HSET', key, 'lastStaleToken', claim.token, 'lastStaleAt', serverMs())
+  redis.pcall('HSET', key, 'lastStaleToken', claim.token, 'lastStaleAt', NOW_MS)
 end
 
 -- Redis before 7.0 cannot be asked what the user may do.
@@ -285,7 +288,7 @@ local function putFence(entry)
   if entry.digest ~= '' then
     change('digest', entry.digest)
     change('revision', entry.revision)
-    change('committedAt', serverMs())
+    change('committedAt', NOW_MS)
     if entry.encoding ~= '' or (fence and fence.encoding) then change('encoding', entry.encoding) end
   end
   redis.call('HSET', entry.fenceKey, unpack(changed))

@@ -3,7 +3,7 @@
  */
 import { Check, type Finding, type Seen, Unseen } from "../finding.js";
 
-const RIGHTS = new Check(
+const CHECK = new Check(
   "redis",
   "rights",
   "a script that meets a command it may not run refuses the commit",
@@ -41,11 +41,17 @@ export const NEEDED: readonly NeededCommand[] = COMMANDS.flatMap(([on, commands]
   commands.split(" ").map((command) => ({ command, on })),
 );
 
-/** Rights that hold all of {@link NEEDED}. */
-export const RIGHTS_LINE =
-  "+@scripting +@read +@write +time ~<your keys> ~fence:* ~fence-floor:* ~fence-stage:*";
+/** Without them a connection has no name, and does not notice by itself that another server has taken over. */
+const USEFUL = ["client|setname", "info"];
 
-const KEYS_AT = RIGHTS_LINE.indexOf("~");
+/** What a worker's user may run, in the words of `ACL SETUSER`: {@link NEEDED}, and no more than is useful. */
+export const RIGHTS = [
+  ...new Set([...NEEDED.map(({ command }) => command.toLowerCase()), ...USEFUL]),
+]
+  .map((command) => `+${command}`)
+  .join(" ");
+
+const KEYS = "~<your keys> ~fence:* ~fence-floor:* ~fence-stage:*";
 
 const PLACES: Record<KeyRole, string> = {
   result: "",
@@ -55,17 +61,17 @@ const PLACES: Record<KeyRole, string> = {
 };
 
 export function judgeRights(rights: Seen<RightsFacts>): Finding {
-  const fix = `ACL SETUSER <user> ${RIGHTS_LINE}`;
-  if (rights instanceof Unseen) return RIGHTS.unseen(rights, fix);
+  const fix = `ACL SETUSER <user> ${RIGHTS} ${KEYS}`;
+  if (rights instanceof Unseen) return CHECK.unseen(rights, fix);
   const { denied, key, keyIsTheirs } = rights;
   const who = rights.user instanceof Unseen ? "the user" : `user ${JSON.stringify(rights.user)}`;
   const where = `result key ${JSON.stringify(key)}`;
-  if (denied.length === 0) return RIGHTS.well(`${who} may run all that the scripts need`);
+  if (denied.length === 0) return CHECK.well(`${who} may run all that the scripts need`);
   const words = denied.map(({ command, on }) => command + (on === undefined ? "" : PLACES[on]));
   const found = `${who} may not run ${words.join(", ")} (for the ${where})`;
   const commands = [...new Set(denied.map(({ command }) => `+${command.toLowerCase()}`))].join(" ");
   if (keyIsTheirs) {
-    return RIGHTS.broken(found, `ACL SETUSER <user> ${commands} ${RIGHTS_LINE.slice(KEYS_AT)}`);
+    return CHECK.broken(found, `ACL SETUSER <user> ${commands} ${KEYS}`);
   }
-  return RIGHTS.warning(found, `ask again with a result key of yours: --key; or ${fix}`);
+  return CHECK.warning(found, `ask again with a result key of yours: --key; or ${fix}`);
 }
