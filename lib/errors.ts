@@ -159,6 +159,11 @@ export class SinkOutcomeUnknownError extends FencekeeperError {
   override readonly definite = false;
 }
 
+/** TLS with Redis fails for a reason that stays: a certificate that does not verify, or ours is not accepted. */
+export class SinkTlsError extends FencekeeperError {
+  readonly code = "SINK_TLS";
+}
+
 /** Redis refused our user, our password, or a command that the scripts need. */
 export class SinkDeniedError extends FencekeeperError {
   readonly code = "SINK_DENIED";

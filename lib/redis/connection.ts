@@ -5,9 +5,10 @@
 import { type Clock, systemClock } from "../clock.js";
 import { settleWithin, TIMED_OUT } from "../deadline.js";
 import { FencekeeperError, OptionError, SinkUnreachableError } from "../errors.js";
+import { type TlsOptions, tlsIdentityOf } from "../tls/tls-options.js";
 import type { Asked } from "./ask.js";
 import type { Attempt, CommandRequest, Limits, ScriptRequest, ScriptValues } from "./attempt.js";
-import type { RouteOptions, TlsOptions } from "./client/client-options.js";
+import type { RouteOptions } from "./client/client-options.js";
 import { ClusterRoute } from "./client/cluster-route.js";
 import type { Node, Route } from "./client/route.js";
 import { ServerRoute } from "./client/server-route.js";
@@ -25,6 +26,8 @@ export interface ConnectionOptions {
   replyTimeoutMs: number;
   /** How people see the connection in `CLIENT LIST`. */
   name: string;
+  /** Of the server, where it is not in the address. */
+  password?: string | undefined;
   tls?: TlsOptions | undefined;
   /** Of the sentinels. */
   sentinelPassword?: string | undefined;
@@ -57,14 +60,20 @@ export class RedisConnection implements Asked<Request> {
     if (!/^[!-~]{1,64}$/.test(options.name)) {
       throw new OptionError("name must be 1 to 64 visible ASCII characters, without spaces");
     }
-    const { sentinelPassword, natMap, tls } = options;
+    const { password, sentinelPassword, natMap } = options;
     this.#options = options;
     this.#address = {
-      ...parseRedisUrl(options.url),
+      ...parseRedisUrl(options.url, password),
       ...(sentinelPassword !== undefined && { sentinelPassword }),
     };
     this.#clock = options.clock ?? systemClock;
     this.isCluster = this.#address.isCluster;
+    const tls = options.tls && tlsIdentityOf(options.tls);
+    if (tls !== undefined && !this.#address.tls) {
+      throw new OptionError(
+        "certificates are for an address under TLS: write rediss for redis in it",
+      );
+    }
     const { connectTimeoutMs, replyTimeoutMs, name } = options;
     const route = { address: this.#address, connectTimeoutMs, replyTimeoutMs, name, tls, natMap };
     this.#route = new (this.isCluster ? ClusterRoute : ServerRoute)(route, this.#clock);
@@ -87,7 +96,7 @@ export class RedisConnection implements Asked<Request> {
         if (greeted === TIMED_OUT) node = undefined;
       }
       if (node === undefined || deadline.passed) {
-        const fault = this.#route.fault ?? new Error("the deadline passed");
+        const fault = this.#route.fault ?? new Error(this.#late);
         return { kind: "unsent", cause: plainError(fault, this.#address.password) };
       }
     } catch (error) {
@@ -107,6 +116,12 @@ export class RedisConnection implements Asked<Request> {
   close(): Promise<void> {
     this.#closing ??= this.#route.end();
     return this.#closing;
+  }
+
+  /** What is said of a connect of which nothing was heard. */
+  get #late(): string {
+    const words = "the deadline passed";
+    return this.#address.tls ? `${words}; does the server speak TLS at this port?` : words;
   }
 
   /** Once for each socket, and shared by all who want to use it. */

@@ -8,7 +8,7 @@
 import { type Clock, systemClock } from "../clock.js";
 import type { Sink } from "../sink.js";
 import type { PrefixOf } from "../telemetry/prefix.js";
-import type { TlsOptions } from "./client/client-options.js";
+import type { TlsOptions } from "../tls/tls-options.js";
 import { RedisConnection } from "./connection.js";
 import type { FenceLoss } from "./held-fences.js";
 import { duration } from "./request-form.js";
@@ -21,10 +21,12 @@ export interface RedisSinkOptions extends SinkOptions {
    * `redis-cluster://[…@]host[:port],…`; `rediss` in place of `redis` for TLS.
    */
   url: string;
+  /** Of the server, where it is not in the address: a text that shows up in fewer places. */
+  password?: string | undefined;
   /** Own certificates, for a `rediss` address. Chain and name are always verified. */
-  tls?: TlsOptions;
+  tls?: TlsOptions | undefined;
   /** Of the sentinels, which have users of their own. */
-  sentinelPassword?: string;
+  sentinelPassword?: string | undefined;
   /** Other addresses for those that sentinels or nodes of a cluster tell, by `host:port`: for tunnels. */
   natMap?: Record<string, { host: string; port: number }>;
   /** How long one connect may take. Default: 2000. */
@@ -49,7 +51,7 @@ export interface RedisSinkOptions extends SinkOptions {
 export function openRedisSink(options: RedisSinkOptions): Sink {
   const timeoutMs = duration("timeoutMs", options.timeoutMs ?? CALL_TIMEOUT_MS);
   const clock = options.clock ?? systemClock;
-  const { url, tls, sentinelPassword, natMap } = options;
+  const { url, password, tls, sentinelPassword, natMap } = options;
   const replyTimeoutMs = options.replyTimeoutMs ?? Math.ceil(timeoutMs / 2);
   const { keyPrefixOf } = options;
   const sink = scriptedSink({
@@ -60,7 +62,7 @@ export function openRedisSink(options: RedisSinkOptions): Sink {
     },
     connect: (onOtherServer) =>
       new RedisConnection({
-        ...{ url, tls, sentinelPassword, natMap, clock, onOtherServer },
+        ...{ url, password, tls, sentinelPassword, natMap, clock, onOtherServer },
         connectTimeoutMs: duration("connectTimeoutMs", options.connectTimeoutMs ?? 2000),
         replyTimeoutMs: duration("replyTimeoutMs", replyTimeoutMs),
         name: options.name ?? "fencekeeper",

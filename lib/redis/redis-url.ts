@@ -32,16 +32,29 @@ const PORTS = { server: 6379, sentinel: 26_379, cluster: 6379 };
 /**
  * Reads `redis://`, `redis-sentinel://` and `redis-cluster://` addresses, with `rediss` for TLS.
  *
+ * @param given the password, where it is not in the address
  * @throws OptionError when the text is not one; the message does not repeat it
  */
-export function parseRedisUrl(text: string): RedisAddress {
-  if (typeof text === "string" && /^rediss?-/.test(text)) return parseSeveral(text);
+export function parseRedisUrl(text: string, given?: string): RedisAddress {
+  const isSeveral = typeof text === "string" && /^rediss?-/.test(text);
+  const address = isSeveral ? parseSeveral(text) : parseOne(text);
+  if (given !== undefined && address.password !== undefined) {
+    throw new OptionError(
+      "the password of Redis is given twice: in the address, and apart from it",
+    );
+  }
+  const password = address.password ?? (given === "" ? undefined : given);
+  if (address.username !== undefined && password === undefined)
+    throw bad("a user without a password");
+  return { ...address, password };
+}
+
+function parseOne(text: string): RedisAddress {
   const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined) throw bad("it is not an address of that form");
   if (url.protocol !== "redis:" && url.protocol !== "rediss:") throw bad("its scheme is another");
   if (url.hostname === "") throw bad("it names no host");
   if (url.search !== "" || url.hash !== "") throw bad("nothing may follow the database");
-  if (url.username !== "" && url.password === "") throw bad("a user without a password");
   return {
     hosts: [{ host: hostOf(url.hostname), port: portOf(url.port, PORTS.server) }],
     ...{ isCluster: false, primaryName: undefined },
@@ -62,7 +75,6 @@ function parseSeveral(text: string): RedisAddress {
   }
   if (!isCluster && name === undefined) throw bad("the name of the primary is missing: #NAME");
   const [username = "", password = ""] = splitOnce(credentials);
-  if (username !== "" && password === "") throw bad("a user without a password");
   return {
     hosts: hosts.split(",").map((each) => hostAndPort(each, isCluster)),
     isCluster,

@@ -5,6 +5,7 @@
 import { type Clock, systemClock } from "../clock.js";
 import { Deadline } from "../deadline.js";
 import { SinkFaultError } from "../errors.js";
+import type { TlsOptions } from "../tls/tls-options.js";
 import { ask } from "./ask.js";
 import { RedisConnection } from "./connection.js";
 import { resultKeyOf } from "./fence-key.js";
@@ -13,6 +14,10 @@ import { isWrongType } from "./server-error.js";
 
 export interface StaleWritesOptions {
   url: string;
+  /** Of the server, where it is not in the address. */
+  password?: string | undefined;
+  /** Own certificates, for a `rediss` address. */
+  tls?: TlsOptions | undefined;
   /** How long the server may take for one page. Default: 5000. */
   timeoutMs?: number;
   signal?: AbortSignal;
@@ -49,9 +54,9 @@ type Send = <Answer>(
  * @throws SinkUnreachableError, SinkDeniedError and the other errors of a read
  */
 export async function readStaleWrites(options: StaleWritesOptions): Promise<StaleWrites[]> {
-  const { url, timeoutMs = 5_000, signal, clock = systemClock } = options;
+  const { url, password, tls, timeoutMs = 5_000, signal, clock = systemClock } = options;
   const connection = new RedisConnection({
-    ...{ url, connectTimeoutMs: timeoutMs, replyTimeoutMs: timeoutMs },
+    ...{ url, password, tls, connectTimeoutMs: timeoutMs, replyTimeoutMs: timeoutMs },
     ...{ name: "fencekeeper-status", clock },
   });
   const limitsOf = () => ({ deadline: Deadline.after(timeoutMs, clock), signal });

@@ -4,6 +4,7 @@
 import { type Clock, systemClock } from "../clock.js";
 import { Deadline } from "../deadline.js";
 import { ConfigurationError, OptionError, ZooKeeperUnreachableError } from "../errors.js";
+import { type TlsOptions, tlsIdentityOf } from "../tls/tls-options.js";
 import {
   type Access,
   type Acl,
@@ -24,11 +25,10 @@ import { SessionPool } from "./session-pool.js";
 import type { Session, SessionSource } from "./session-port.js";
 import { ClientThread } from "./thread/client-thread.js";
 import { threaded } from "./thread/threaded-handle.js";
-import { type TlsOptions, tlsIdentityOf } from "./tls/tls-options.js";
 import { Tunnel } from "./tls/tunnel.js";
 
+export type { TlsOptions } from "../tls/tls-options.js";
 export type { Access, DigestAuth } from "./access.js";
-export type { TlsOptions } from "./tls/tls-options.js";
 
 export interface ZooKeeperOptions {
   /** `host:port,host:port/chroot` */

@@ -8,13 +8,13 @@ import type { Sink } from "../../lib/sink.js";
 import { ERA_MAX } from "../../lib/token.js";
 import { ZooKeeper } from "../../lib/zookeeper/zookeeper.js";
 import { parseDurationMs } from "./duration.js";
+import { addRedisOptions, type RedisFlags, redisOf } from "./redis-options.js";
 import { Report } from "./report.js";
 import { addZooKeeperOptions, securityOf, type ZooKeeperFlags } from "./zookeeper-options.js";
 
 /** As commander gives them. */
-export interface CommonFlags extends ZooKeeperFlags {
+export interface CommonFlags extends ZooKeeperFlags, RedisFlags {
   zookeeper?: string;
-  redis?: string;
   sessionTimeout: string;
   connectTimeout: string;
   root?: string;
@@ -30,14 +30,13 @@ export function addCommonOptions(command: Command): Command {
         "ZOOKEEPER_CONNECT",
       ),
     )
-    .addOption(new Option("--redis <url>", "Redis server, redis://host:port").env("REDIS_URL"))
     .option("--session-timeout <duration>", "session timeout to ask ZooKeeper for", "10s")
     .option("--connect-timeout <duration>", "how long to wait for a server to answer", "5s")
     .option("--root <path>", "root of the claim paths in ZooKeeper", "/fencekeeper")
     .option("--era <number>", "raised when a ZooKeeper ensemble is rebuilt", "0")
     .option("--json", "for programs: JSON instead of text")
     .option("--quiet", "say nothing but errors and results");
-  return addZooKeeperOptions(command);
+  return addZooKeeperOptions(addRedisOptions(command));
 }
 
 export function reportOf(flags: CommonFlags): Report {
@@ -60,15 +59,7 @@ export function zookeeperOf(flags: CommonFlags, report: Report): ZooKeeper {
 
 /** @throws OptionError when there is no address, or an option cannot be used */
 export function sinkOf(flags: CommonFlags): Sink {
-  return openRedisSink({ url: redisUrlOf(flags), timeoutMs: connectTimeoutMsOf(flags) });
-}
-
-/** @throws OptionError when there is no address */
-export function redisUrlOf(flags: CommonFlags): string {
-  if (flags.redis === undefined || flags.redis === "") {
-    throw new OptionError("which Redis? Give --redis redis://host:port, or set REDIS_URL");
-  }
-  return flags.redis;
+  return openRedisSink({ ...redisOf(flags), timeoutMs: connectTimeoutMsOf(flags) });
 }
 
 export function connectTimeoutMsOf(flags: CommonFlags): number {

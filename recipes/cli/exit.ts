@@ -62,6 +62,7 @@ const BY_CODE: Record<string, number> = {
   SINK_READ_ONLY: EXIT.configuration,
   CONFIGURATION_INVALID: EXIT.configuration,
   ZOOKEEPER_TLS: EXIT.configuration,
+  SINK_TLS: EXIT.configuration,
   NATIVE_CLIENT_MISSING: EXIT.configuration,
   GENERATION_UNSAFE: EXIT.configuration,
   SEQUENCE_EXHAUSTED: EXIT.configuration,

@@ -4,8 +4,9 @@
 import { readStaleWrites, type StaleWrites } from "../../lib/redis/stale-writes.js";
 import { storedJob } from "../../lib/redis/stored-form.js";
 import { sequenceOf } from "./commands/get.js";
-import { type CommonFlags, connectTimeoutMsOf, redisUrlOf } from "./common-options.js";
+import { type CommonFlags, connectTimeoutMsOf } from "./common-options.js";
 import { formatDuration } from "./duration.js";
+import { redisOf } from "./redis-options.js";
 import type { Report } from "./report.js";
 
 export interface StaleReport {
@@ -17,8 +18,7 @@ export interface StaleReport {
 
 /** @throws OptionError when there is no address of Redis, and the errors of a read */
 export async function reportStaleWrites({ job, flags, report }: StaleReport): Promise<void> {
-  const url = redisUrlOf(flags);
-  const all = await readStaleWrites({ url, timeoutMs: connectTimeoutMsOf(flags) });
+  const all = await readStaleWrites({ ...redisOf(flags), timeoutMs: connectTimeoutMsOf(flags) });
   const wanted = all.filter((each) => job === undefined || each.job === storedJob(job));
   await report.result(report.json ? `${JSON.stringify(wanted)}\n` : describe(wanted));
 }

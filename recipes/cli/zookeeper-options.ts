@@ -2,11 +2,11 @@
  * The options that say how ZooKeeper is talked to: who we are, what others may do, and TLS. Secrets come from a file or
  * the environment, never from an argument, which every user of the machine can read in the list of processes.
  */
-import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { OptionError } from "../../lib/errors.js";
 import type { Access, DigestAuth } from "../../lib/zookeeper/access.js";
 import type { ZooKeeperOptions } from "../../lib/zookeeper/zookeeper.js";
+import { readText, readTls } from "./option-file.js";
 
 /** As commander gives them. */
 export interface ZooKeeperFlags {
@@ -56,7 +56,8 @@ export function securityOf(
   env: NodeJS.ProcessEnv = process.env,
 ): Pick<ZooKeeperOptions, "auth" | "acl" | "tls"> {
   const auth = authOf(flags, env);
-  const tls = tlsOf(flags);
+  const { zookeeperCa: ca, zookeeperCert: cert, zookeeperKey: key } = flags;
+  const tls = readTls("zookeeper", { ca, cert, key });
   return {
     ...(auth === undefined ? {} : { auth }),
     ...(flags.zookeeperAcl === undefined ? {} : { acl: flags.zookeeperAcl }),
@@ -81,22 +82,4 @@ function authOf(
     throw new OptionError(`${where} must have the form user:password`); // what it holds is not told
   }
   return { scheme: "digest", user: given.slice(0, colon), password: given.slice(colon + 1) };
-}
-
-function tlsOf({ zookeeperCa, zookeeperCert, zookeeperKey }: ZooKeeperFlags) {
-  if (!zookeeperCa && !zookeeperCert && !zookeeperKey) return undefined;
-  return {
-    ...(zookeeperCa ? { ca: readText(zookeeperCa, "--zookeeper-ca") } : {}),
-    ...(zookeeperCert ? { cert: readText(zookeeperCert, "--zookeeper-cert") } : {}),
-    ...(zookeeperKey ? { key: readText(zookeeperKey, "--zookeeper-key") } : {}),
-  };
-}
-
-function readText(file: string, option: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException; // readFileSync throws nothing else
-    throw new OptionError(`the file of ${option} cannot be read: ${file} (${code})`, { cause });
-  }
 }

@@ -6,7 +6,9 @@ import {
   FencekeeperError,
   OptionError,
   SinkDeniedError,
+  SinkTlsError,
   ZooKeeperDeniedError,
+  ZooKeeperTlsError,
 } from "../../lib/errors.js";
 import { fenceKeyOf } from "../../lib/redis/fence-key.js";
 import { openRedisSink, type RedisSinkOptions } from "../../lib/redis/redis-sink.js";
@@ -153,10 +155,13 @@ function diagnoseBoth(
 function faultOf(check: Check, error: unknown): Finding {
   if (!(error instanceof FencekeeperError) || error instanceof OptionError) throw error;
   const denied = error instanceof SinkDeniedError || error instanceof ZooKeeperDeniedError;
+  const untrusted = error instanceof SinkTlsError || error instanceof ZooKeeperTlsError;
   const fix = denied
     ? "check user, password and rights"
-    : error instanceof ConfigurationError
-      ? "correct the address"
-      : "check the address, and that a server runs there";
+    : untrusted
+      ? "check the certificates on both sides, their names and how long they last"
+      : error instanceof ConfigurationError
+        ? "correct the address"
+        : "check the address, and that a server runs there";
   return check.broken(error.message, fix);
 }

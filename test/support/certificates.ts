@@ -12,6 +12,8 @@ const KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-node
 export interface Certificate {
   cert: string;
   key: string;
+  certFile: string;
+  keyFile: string;
   /** Both in one file, as ZooKeeper reads them. */
   file: string;
 }
@@ -44,20 +46,23 @@ export class Authority implements AsyncDisposable {
     return readFile(this.caFile, "utf8");
   }
 
-  /** @param name of a host, which is what the certificate is good for */
-  async sign(name: string): Promise<Certificate> {
+  /**
+   * @param name of a host, which is what the certificate is good for
+   * @param days for which it lasts; -1 for one that has expired
+   */
+  async sign(name: string, days = 2): Promise<Certificate> {
     const [key, request, cert, names, file] = ["key", "csr", "crt", "ext", "pem"].map((ending) =>
-      join(this.folder, `${name}.${ending}`),
+      join(this.folder, `${name}.${days}.${ending}`),
     ) as [string, string, string, string, string];
     await writeFile(names, `subjectAltName=DNS:${name}`);
     await this.#openssl("req", ...KEY, "-subj", `/CN=${name}`, "-keyout", key, "-out", request);
     await this.#openssl(
       ...["x509", "-req", "-in", request, "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial"],
-      ...["-extfile", names, "-days", "2", "-out", cert],
+      ...["-extfile", names, "-days", String(days), "-out", cert],
     );
     const texts = { cert: await readFile(cert, "utf8"), key: await readFile(key, "utf8") };
     await writeFile(file, texts.key + texts.cert);
-    return { ...texts, file };
+    return { ...texts, certFile: cert, keyFile: key, file };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

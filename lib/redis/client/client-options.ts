@@ -4,26 +4,17 @@
  * refuses us is left alone in between.
  */
 import type { RedisOptions } from "ioredis";
+import type { TlsIdentity } from "../../tls/tls-options.js";
 import type { RedisAddress } from "../redis-url.js";
 import { SCRIPT_NAMES, scriptText } from "../script-files.js";
 import { serverCode } from "../server-error.js";
-
-export interface TlsOptions {
-  /** Certificates of the authorities to trust, in PEM, instead of the system's. */
-  ca?: string | Buffer;
-  /** Our own certificate and its key, in PEM, for servers that ask for one. */
-  cert?: string | Buffer;
-  key?: string | Buffer;
-  /** The name that the server's certificate must have. Default: the host. */
-  servername?: string;
-}
 
 export interface RouteOptions {
   address: RedisAddress;
   connectTimeoutMs: number;
   replyTimeoutMs: number;
   name: string;
-  tls: TlsOptions | undefined;
+  tls: TlsIdentity | undefined;
   /** Other addresses for those that sentinels or nodes of a cluster tell, by `host:port`. */
   natMap: Record<string, { host: string; port: number }> | undefined;
 }

@@ -8,6 +8,7 @@ import { Deadline, settleWithin } from "../../deadline.js";
 import { slotOf, tagOfSlot } from "../slot.js";
 import { clientOptions, QUIT_TIMEOUT_MS, type RouteOptions } from "./client-options.js";
 import type { Node, Route } from "./route.js";
+import { tlsErrorOf } from "./tls-probe.js";
 
 export class ClusterRoute implements Route {
   readonly place: string;
@@ -119,7 +120,8 @@ export class ClusterRoute implements Route {
       try {
         await this.#cluster.connect();
       } catch (error) {
-        throw this.#fault ?? error;
+        const fault = this.#fault ?? (error as Error); // ioredis throws nothing else
+        throw (await tlsErrorOf(fault, this.options)) ?? fault;
       }
     }
     this.#doubted.clear();

@@ -13,6 +13,7 @@ import {
   type RouteOptions,
 } from "./client-options.js";
 import type { Node, Route } from "./route.js";
+import { tlsErrorOf } from "./tls-probe.js";
 
 export class ServerRoute implements Route {
   readonly place: string;
@@ -81,7 +82,8 @@ export class ServerRoute implements Route {
     try {
       await this.#redis.connect();
     } catch (error) {
-      throw this.#fault ?? error;
+      const fault = this.#fault ?? (error as Error); // ioredis throws nothing else
+      throw (await tlsErrorOf(fault, this.options)) ?? fault;
     }
     // ioredis only reports a refused SELECT and goes on in database 0, where our keys must not be looked for.
     const { fault } = this;

@@ -1,8 +1,9 @@
 /**
  * What a tunnel's thread is given, and what it tells.
  */
+
+import type { TlsIdentity } from "../../tls/tls-options.js";
 import type { Server } from "../connect-string.js";
-import type { TlsIdentity } from "./tls-options.js";
 
 export interface TunnelPlan {
   servers: Server[];

@@ -7,6 +7,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { createSecureContext } from "node:tls";
 import { parentPort, workerData } from "node:worker_threads";
+import { isTlsFault, wordsOf } from "../../tls/tls-fault.js";
 import { link } from "./link.js";
 import type { TunnelNews, TunnelPlan } from "./messages.js";
 import { canTell, isOwn } from "./own-connection.js";
@@ -20,20 +21,6 @@ function tell(news: TunnelNews): void {
   parentPort?.postMessage(news);
 }
 
-/** Network faults have these, or the system call that failed; all others are TLS's. */
-const NETWORK_CODES = ["ECONNRESET", "EPIPE", "ETIMEDOUT"];
-
-function isUntrusted(error: NodeJS.ErrnoException): boolean {
-  const { code, syscall } = error;
-  if (code === undefined || NETWORK_CODES.includes(code)) return false;
-  return syscall === undefined || code === "EPROTO";
-}
-
-/** OpenSSL's own messages name places in its source; what they are about is kept apart. */
-function wordsOf(error: Error & { reason?: unknown }): string {
-  return typeof error.reason === "string" ? error.reason.trim() : error.message;
-}
-
 async function accept(plain: Socket, server: number): Promise<void> {
   const target = servers[server];
   if (target === undefined || (guarded && !(await isOwn(plain)))) {
@@ -44,7 +31,7 @@ async function accept(plain: Socket, server: number): Promise<void> {
     ...{ server: target, secureContext, servername, handshakeMs },
     up: () => tell({ is: "up", server }),
     down: (error) =>
-      tell({ is: "down", server, message: wordsOf(error), untrusted: isUntrusted(error) }),
+      tell({ is: "down", server, message: wordsOf(error), untrusted: isTlsFault(error) }),
   });
 }
 

@@ -8,9 +8,9 @@
 import { Worker } from "node:worker_threads";
 import { type Deadline, settleWithin, TIMED_OUT } from "../../deadline.js";
 import { ZooKeeperTlsError, ZooKeeperUnreachableError } from "../../errors.js";
+import type { TlsIdentity } from "../../tls/tls-options.js";
 import type { ConnectString } from "../connect-string.js";
 import type { TunnelNews, TunnelPlan } from "./messages.js";
-import type { TlsIdentity } from "./tls-options.js";
 
 /** The entry point of the thread, beside this file. */
 const ENTRY = new URL("./tunnel-thread.js", import.meta.url);

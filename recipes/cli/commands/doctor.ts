@@ -10,12 +10,12 @@ import {
   type CommonFlags,
   connectTimeoutMsOf,
   eraOf,
-  redisUrlOf,
   reportOf,
 } from "../common-options.js";
 import { describeFindings, summaryOf } from "../diagnosis.js";
 import { parseDurationMs } from "../duration.js";
 import { EXIT } from "../exit.js";
+import { redisOf } from "../redis-options.js";
 import { securityOf } from "../zookeeper-options.js";
 
 interface DoctorFlags extends CommonFlags {
@@ -75,7 +75,7 @@ function optionsOf(flags: DoctorFlags): DiagnoseOptions {
           ...securityOf(flags),
         }
       : undefined,
-    redis: flags.redis ? { url: redisUrlOf(flags), timeoutMs } : undefined,
+    redis: flags.redis ? { ...redisOf(flags), timeoutMs } : undefined,
     root: flags.root,
     era: eraOf(flags),
     key: flags.key,

@@ -22,6 +22,7 @@ import {
 import { parseBytes, parseDurationMs } from "../duration.js";
 import { Interrupted } from "../interrupted.js";
 import { addMetricsOptions, type MetricsFlags, serveMetrics } from "../metrics-flags.js";
+import { redisEnvironment } from "../redis-options.js";
 import { finish, tell, tellPosition, warnOfLostOutput } from "../run-ending.js";
 
 interface RunFlags extends CommonFlags, MetricsFlags {
@@ -145,10 +146,10 @@ function resultTarget(sink: Sink, { key = "", ttl, once, maxAge }: RunFlags): Re
 }
 
 /** Our own environment, with the addresses, so that `fencekeeper commit` works in the command without flags. */
-function commandEnvironment({ zookeeper, redis }: RunFlags): NodeJS.ProcessEnv {
+function commandEnvironment(flags: RunFlags): NodeJS.ProcessEnv {
   return {
     ...process.env,
-    ...(zookeeper === undefined ? {} : { ZOOKEEPER_CONNECT: zookeeper }),
-    ...(redis === undefined ? {} : { REDIS_URL: redis }),
+    ...(flags.zookeeper === undefined ? {} : { ZOOKEEPER_CONNECT: flags.zookeeper }),
+    ...redisEnvironment(flags),
   };
 }

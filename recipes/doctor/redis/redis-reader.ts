@@ -25,9 +25,9 @@ const TIMEOUT_MS = 5_000;
 export function openRedisReader(options: RedisSinkOptions): RedisReader {
   const timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
   const clock = options.clock ?? systemClock;
-  const { url, tls, sentinelPassword, natMap } = options;
+  const { url, password, tls, sentinelPassword, natMap } = options;
   const connection = new RedisConnection({
-    ...{ url, tls, sentinelPassword, natMap },
+    ...{ url, password, tls, sentinelPassword, natMap },
     connectTimeoutMs: options.connectTimeoutMs ?? timeoutMs,
     replyTimeoutMs: options.replyTimeoutMs ?? timeoutMs,
     name: options.name ?? "fencekeeper-doctor",

@@ -1,10 +1,10 @@
 /**
- * What a TLS connection to ZooKeeper is made with, checked before anything is opened.
+ * What a TLS connection to a server is made with, checked before anything is opened.
  */
 import { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { createSecureContext } from "node:tls";
-import { OptionError } from "../../errors.js";
+import { OptionError } from "../errors.js";
 
 export interface TlsOptions {
   /** PEM text of the authorities to trust. Default: those that Node trusts. */
@@ -31,9 +31,7 @@ export interface TlsIdentity {
 export function tlsIdentityOf(options: TlsOptions): TlsIdentity {
   const { ca, cert, key, servername } = options;
   if ((options.rejectUnauthorized ?? true) !== true) {
-    throw new OptionError(
-      "certificates of ZooKeeper are always verified: give the right ca instead",
-    );
+    throw new OptionError("certificates are always verified: give the right ca instead");
   }
   if ((cert === undefined) !== (key === undefined)) {
     throw new OptionError("a certificate of ours needs its key, and a key its certificate");
