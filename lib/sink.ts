@@ -163,10 +163,25 @@ export interface FenceRecord {
   lastStale: { tokenText: string; atMs: number } | undefined;
 }
 
-export interface WaitOptions extends CallOptions {
+export interface WaitOptions {
+  /** How long to wait. Default: until it is there or the signal aborts. */
+  timeoutMs?: number;
+  signal?: AbortSignal;
   /** Canonical text of a token: only a result of a newer one ends the wait. Default: any committed result. */
   newerThan?: string;
 }
+
+/** A value that is there and is the one that was committed. */
+export interface CommittedResult extends ReadAnswer {
+  value: Buffer;
+  fence: FenceRecord & { committed: NonNullable<FenceRecord["committed"]> };
+  matches: true;
+}
+
+export type WaitAnswer =
+  | ({ outcome: "found" } & CommittedResult)
+  /** It was not there in time; this is what was. */
+  | ({ outcome: "timeout" } & ReadAnswer);
 
 export interface Sink {
   /** Raises the fence to the token before the work starts, and tells what result is there. */
@@ -184,6 +199,12 @@ export interface Sink {
   invalidateResult(identity: WriteIdentity, options?: CallOptions): Promise<InvalidateAnswer>;
   /** Value and fence in one atomic step. */
   readResult(key: string, options?: CallOptions): Promise<ReadAnswer>;
-  /** Ends the connection; safe to call again. */
+  /**
+   * Waits until a committed result is there, without polling: Redis tells when the fence changes. It waits through
+   * outages and reconnects; `timeout` is for a server that could be asked, and a `SinkUnreachableError` for one that
+   * could not when the time was over.
+   */
+  waitFor(key: string, options?: WaitOptions): Promise<WaitAnswer>;
+  /** Ends the connection, and with it all waits; safe to call again. */
   close(): Promise<void>;
 }

@@ -37,7 +37,10 @@ export interface Limits {
 /** What became of one attempt. Errors here hold no secrets and no values. */
 export type Attempt =
   /** `waited` is the reply to what was waited for; undefined when there was none in time. */
-  | { kind: "reply"; reply: unknown; waited?: unknown }
+  { kind: "reply"; reply: unknown; waited?: unknown } | Failure;
+
+/** Why an attempt had no reply. */
+export type Failure =
   /** Nothing but an error will come; when `passing`, nothing was run and asking again may help. */
   | { kind: "refused"; error: FencekeeperError; passing: boolean }
   /** Certainly never sent. */

@@ -7,15 +7,18 @@ import { settleWithin, TIMED_OUT } from "../deadline.js";
 import { FencekeeperError, OptionError, SinkUnreachableError } from "../errors.js";
 import { type TlsOptions, tlsIdentityOf } from "../tls/tls-options.js";
 import type { Asked } from "./ask.js";
-import type { Attempt, CommandRequest, Limits, ScriptRequest, ScriptValues } from "./attempt.js";
+import type { Attempt, CommandRequest, Failure, Limits, ScriptRequest } from "./attempt.js";
 import type { RouteOptions } from "./client/client-options.js";
 import { ClusterRoute } from "./client/cluster-route.js";
 import type { Node, Route } from "./client/route.js";
 import { ServerRoute } from "./client/server-route.js";
 import { isFromServer, isNeverSent, plainError } from "./client-error.js";
 import { parseRedisUrl, type RedisAddress } from "./redis-url.js";
+import { sendRequest } from "./send-request.js";
 import { errorFromServer, isPassing, isRedirection, isReplica } from "./server-error.js";
 import { serverIdentity } from "./server-identity.js";
+import { WatchedServers } from "./watched-servers.js";
+import type { Watcher, Watching } from "./watcher.js";
 
 export interface ConnectionOptions {
   /** `redis://`, `redis-sentinel://` or `redis-cluster://`, or the same with `rediss`. */
@@ -42,8 +45,6 @@ export interface ConnectionOptions {
 
 type Request = ScriptRequest | CommandRequest;
 
-type ScriptCall = (keyCount: number, ...keysAndArguments: (string | Buffer)[]) => Promise<unknown>;
-
 export class RedisConnection implements Asked<Request> {
   readonly place: string;
   readonly isCluster: boolean;
@@ -54,6 +55,7 @@ export class RedisConnection implements Asked<Request> {
   /** By socket: what is done on it before anything else. */
   readonly #greetings = new WeakMap<object, Promise<void>>();
   readonly #greeted = new WeakSet<object>();
+  readonly #watched: WatchedServers;
   #closing: Promise<void> | undefined;
 
   constructor(options: ConnectionOptions) {
@@ -78,6 +80,8 @@ export class RedisConnection implements Asked<Request> {
     const route = { address: this.#address, connectTimeoutMs, replyTimeoutMs, name, tls, natMap };
     this.#route = new (this.isCluster ? ClusterRoute : ServerRoute)(route, this.#clock);
     this.place = this.#route.place;
+    const { isCluster } = this;
+    this.#watched = new WatchedServers({ clock: this.#clock, replyTimeoutMs, isCluster });
   }
 
   /** Runs a script or a command once. The deadline and the signal end the wait, not what was sent. */
@@ -112,9 +116,26 @@ export class RedisConnection implements Asked<Request> {
     return this.#route.keyOfEach();
   }
 
+  /** Watches a key on the server that has it. Something must have been read there before: it does not connect. */
+  async watch(key: string, watcher: Watcher, limits: Limits): Promise<Watching> {
+    if (this.#closing) return closed();
+    const node = this.#route.ready(key);
+    if (node === undefined) return { kind: "unsent", cause: new Error("there is no connection") };
+    try {
+      const stop = await this.#watched.watch({ node, key, watcher }, limits);
+      if (stop !== undefined) return { kind: "watching", stop };
+      return { kind: "unsent", cause: new Error("the deadline passed") };
+    } catch (error) {
+      const { signal } = limits;
+      if (!signal?.aborted) this.#route.doubt(key);
+      return this.#failed({ error, otherwise: "unsent", signal });
+    }
+  }
+
   /** Ends the connection in bounded time, whatever the server does. Safe to call again. */
   close(): Promise<void> {
     this.#closing ??= this.#route.end();
+    this.#watched.end();
     return this.#closing;
   }
 
@@ -153,7 +174,7 @@ export class RedisConnection implements Asked<Request> {
     const { stream } = node;
     const key = keyOf(request);
     try {
-      const reply = await settleWithin(this.#call(node, request), deadline, signal);
+      const reply = await settleWithin(sendRequest(node, request), deadline, signal);
       if (reply === TIMED_OUT) {
         this.#route.doubt(key);
         return { kind: "lost", cause: new Error("no reply came in time") };
@@ -177,32 +198,11 @@ export class RedisConnection implements Asked<Request> {
     }
   }
 
-  async #call(node: Node, request: Request): Promise<unknown> {
-    if ("command" in request) return node.callBuffer(request.command, request.values);
-    const { script, keys, stage } = request;
-    // Scripts are methods that the types of ioredis do not know; "Buffer" asks for binary replies.
-    const commands = node as unknown as Record<string, ScriptCall>;
-    const call = (values: ScriptValues) =>
-      (commands[`${script}Buffer`] as ScriptCall).call(node, keys.length, ...keys, ...values);
-    if (stage === undefined) {
-      return call(Array.isArray(request.values) ? request.values : await request.values);
-    }
-    const staging = node.callBuffer("SET", [stage.key, stage.value, "PX", String(stage.ttlMs)]);
-    const calling = Promise.resolve(request.values).then(call);
-    const [staged, reply] = await Promise.allSettled([staging, calling]);
-    if (reply.status === "fulfilled") {
-      // Refused before it came to the value: the script's answer counts. Else say why the value is not there.
-      const isUnstaged = String((reply.value as Buffer[])[0]) === "unstaged";
-      if (!isUnstaged || staged.status === "fulfilled") return reply.value;
-    }
-    throw reply.status === "rejected" ? reply.reason : (staged as PromiseRejectedResult).reason;
-  }
-
   #failed(failure: {
     error: unknown;
     otherwise: "unsent" | "lost";
     signal: AbortSignal | undefined;
-  }): Attempt {
+  }): Failure {
     const { error, otherwise, signal } = failure;
     const cause = plainError(error, this.#address.password);
     if (signal?.aborted && error === signal.reason) return { kind: otherwise, cause };
@@ -211,12 +211,8 @@ export class RedisConnection implements Asked<Request> {
     const { message } = cause;
     const isElsewhere = this.isCluster || this.#address.primaryName !== undefined;
     const passing = isPassing(message) || isRedirection(message);
-    const error_ = errorFromServer(cause);
-    return {
-      kind: "refused",
-      error: error_,
-      passing: passing || (isElsewhere && isReplica(message)),
-    };
+    const isNoPrimary = isElsewhere && isReplica(message);
+    return { kind: "refused", error: errorFromServer(cause), passing: passing || isNoPrimary };
   }
 }
 
@@ -225,7 +221,7 @@ function keyOf(request: Request): string {
   return request.at ?? String(request.values[0] ?? "");
 }
 
-function closed(): Attempt {
+function closed(): Failure {
   const error = new SinkUnreachableError("the sink has been closed");
   return { kind: "refused", error, passing: false };
 }

@@ -62,6 +62,7 @@ export interface FenceStore {
 export type RedisFencesOptions = Pick<
   RedisSinkOptions,
   | "url"
+  | "password"
   | "tls"
   | "sentinelPassword"
   | "natMap"
@@ -78,10 +79,10 @@ export type RedisFencesOptions = Pick<
  * @throws OptionError when an option cannot be used
  */
 export function openRedisFences(options: RedisFencesOptions): FenceStore {
-  const { url, tls, sentinelPassword, natMap, clock = systemClock } = options;
+  const { url, password, tls, sentinelPassword, natMap, clock = systemClock } = options;
   const timeoutMs = duration("timeoutMs", options.timeoutMs ?? CALL_TIMEOUT_MS);
   const connection = new RedisConnection({
-    ...{ url, tls, sentinelPassword, natMap, clock },
+    ...{ url, password, tls, sentinelPassword, natMap, clock },
     connectTimeoutMs: duration("connectTimeoutMs", options.connectTimeoutMs ?? timeoutMs),
     replyTimeoutMs: duration("replyTimeoutMs", options.replyTimeoutMs ?? timeoutMs),
     name: options.name ?? "fencekeeper-compact",

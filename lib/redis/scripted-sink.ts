@@ -4,16 +4,20 @@
 import type { Clock } from "../clock.js";
 import { Deadline } from "../deadline.js";
 import { OptionError } from "../errors.js";
-import type { CallOptions, Sink } from "../sink.js";
+import type { CallOptions, ReadAnswer, Sink } from "../sink.js";
 import { type Asked, ask } from "./ask.js";
-import type { ScriptRequest } from "./attempt.js";
+import type { Limits, ScriptRequest } from "./attempt.js";
 import { type DurabilityOptions, waitFor } from "./durability.js";
+import { fenceKeyOf } from "./fence-key.js";
 import { FencePolicy } from "./fence-policy.js";
 import { type FenceLoss, HeldFences } from "./held-fences.js";
+import { OpenWaits } from "./open-waits.js";
 import { type StoredResult, storedResult } from "./read-reply.js";
 import { duration, keysOf, wholeMs } from "./request-form.js";
 import { SinkWrites } from "./sink-writes.js";
 import { type CompressOptions, givenValue } from "./value-form.js";
+import { newerThanOf, waitForResult } from "./wait-for-result.js";
+import type { Watcher, Watching } from "./watcher.js";
 import { writeOrders } from "./write-order.js";
 
 /** What is the same for every sink. */
@@ -44,6 +48,8 @@ export interface SinkOptions {
 
 /** What runs the scripts, until it is closed. */
 export interface SinkConnection extends Asked<ScriptRequest> {
+  /** Watches a key, after something was read there. */
+  watch(key: string, watcher: Watcher, limits: Limits): Promise<Watching>;
   close(): Promise<void>;
 }
 
@@ -80,6 +86,21 @@ export function scriptedSink(
   const full = <Named extends { key: string }>(named: Named): Named =>
     keyPrefix === "" ? named : { ...named, key: keyPrefix + named.key };
 
+  const waits = new OpenWaits();
+
+  async function read(key: string, limits: Limits): Promise<ReadAnswer> {
+    const whole = keyPrefix + key;
+    const request = (): ScriptRequest => ({
+      ...{ script: "readResult", keys: keysOf(whole).slice(0, 2), values: [] },
+    });
+    const answerOf = (reply: unknown): StoredResult => storedResult(reply, whole);
+    const question = { request, writes: false, answerOf };
+    const { answer, encoding } = await ask(connection, question, limits);
+    const { value, matches } = answer;
+    if (value === undefined || !matches) return { ...answer, key };
+    return { ...answer, key, value: await givenValue(value, encoding) };
+  }
+
   return {
     advanceFence: async (identity, call) => writes.advance(full(identity), limitsOf(call)),
     keepRaised: (identity) => fences.keep(full(identity)),
@@ -91,19 +112,26 @@ export function scriptedSink(
     },
     invalidateResult: async (identity, call) => writes.invalidate(full(identity), limitsOf(call)),
 
-    async readResult(key, call) {
-      const whole = keyPrefix + key;
-      const request = (): ScriptRequest => ({
-        ...{ script: "readResult", keys: keysOf(whole).slice(0, 2), values: [] },
+    readResult: async (key, call) => read(key, limitsOf(call)),
+
+    async waitFor(key, call = {}) {
+      const fenceKey = fenceKeyOf(keyPrefix + key);
+      const newerThan = newerThanOf(call.newerThan);
+      const { timeoutMs: waitMs } = call;
+      // the sink's own timeout is for what takes one reply; who waits says for how long, or aborts
+      const forMs = waitMs === undefined ? Number.POSITIVE_INFINITY : duration("timeoutMs", waitMs);
+      const deadline = Deadline.after(forMs, clock);
+      return waits.run(call.signal, (signal) => {
+        const watch = (watcher: Watcher, limits: Limits) =>
+          connection.watch(fenceKey, watcher, limits);
+        const wait = { watch, read: (limits: Limits) => read(key, limits), newerThan };
+        return waitForResult(wait, { deadline, signal });
       });
-      const answerOf = (reply: unknown): StoredResult => storedResult(reply, whole);
-      const question = { request, writes: false, answerOf };
-      const { answer, encoding } = await ask(connection, question, limitsOf(call));
-      const { value, matches } = answer;
-      if (value === undefined || !matches) return { ...answer, key };
-      return { ...answer, key, value: await givenValue(value, encoding) };
     },
 
-    close: () => connection.close(),
+    close() {
+      waits.close();
+      return connection.close();
+    },
   };
 }

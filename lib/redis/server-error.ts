@@ -76,6 +76,23 @@ export function isWrongType(error: unknown): boolean {
   return error.cause instanceof Error && serverCode(error.cause.message) === "WRONGTYPE";
 }
 
+const NO_SUCH_CLIENT = /^ERR The client ID you want redirect to does not exist/;
+
+/**
+ * What it means when a server does not let a key be watched: a refusal that lasts is for people, because a wait that
+ * looked again and again instead would go unnoticed.
+ */
+export function watchError(cause: Error): Error {
+  if (isPassing(cause.message) || isRedirection(cause.message)) return cause;
+  // the connection that listens has just been closed
+  if (NO_SUCH_CLIENT.test(cause.message)) return new Error(cause.message);
+  return new SinkDeniedError(
+    `Redis does not let results be waited for: ${cause.message}. The user needs ` +
+      "+client|id +client|tracking +subscribe +ping and the channel &__redis__:invalidate",
+    { cause: new Error(cause.message) },
+  );
+}
+
 /** The error to throw when the server has no database of the number in the URL. */
 export function databaseError(database: number, cause: Error): FencekeeperError {
   return new ConfigurationError(`Redis cannot use database ${database}: ${cause.message}`, {

@@ -55,6 +55,10 @@ export function toldSink(sink: Sink, telling: TellingOptions): Sink {
       const run = () => sink.readResult(key, options);
       return tell({ operation: "read", key, options, run, told: found });
     },
+    async waitFor(key, options) {
+      const run = () => sink.waitFor(key, options);
+      return tell({ operation: "wait", key, options, run, told: asItIs });
+    },
   };
 }
 

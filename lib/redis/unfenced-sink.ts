@@ -4,6 +4,7 @@
  */
 import { type Clock, systemClock } from "../clock.js";
 import { Deadline } from "../deadline.js";
+import { OptionError } from "../errors.js";
 import type { CallOptions, ResultChange, Sink } from "../sink.js";
 import { ask } from "./ask.js";
 import type { CommandRequest } from "./attempt.js";
@@ -61,6 +62,9 @@ export function openUnfencedSink({
     async readResult(key, call) {
       const value = await send({ command: "GET", values: [key] }, call);
       return { key, value, fence: undefined, matches: undefined };
+    },
+    async waitFor() {
+      throw new OptionError("a sink without a fence cannot tell what was committed: read instead");
     },
     async remove(keys) {
       await send({ command: "DEL", values: keys });

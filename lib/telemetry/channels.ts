@@ -19,8 +19,8 @@ export interface SinkEvent {
   operation: "advance" | "commit" | "invalidate" | "read" | "wait" | "fence";
   /**
    * As in the sink's answer: `committed`, `stale`… A read is `present`, `absent`, or `overwritten` where the value is
-   * not the one that was committed. A call that threw is `unknown` when it may have written, `cancelled` by the
-   * caller's signal, else `failed`.
+   * not the one that was committed. A wait is `found` or `timeout`. A call that threw is `unknown` when it may have
+   * written, `cancelled` by the caller's signal, else `failed`.
    */
   outcome: string;
   /** In observe mode: what would have been the outcome. */

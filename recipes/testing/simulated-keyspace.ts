@@ -9,6 +9,14 @@ type Entry = ({ kind: "string"; value: Buffer } | { kind: "hash"; fields: Map<st
 
 export class SimulatedKeyspace {
   readonly #entries = new Map<string, Entry>();
+  readonly #watchers = new Map<string, Set<() => void>>();
+
+  /** Calls back when a key may have changed; one that expires says nothing. Gives a function that ends it. */
+  watch(key: string, changed: () => void): () => void {
+    const watchers = this.#watchers.get(key) ?? new Set();
+    this.#watchers.set(key, watchers.add(changed));
+    return () => watchers.delete(changed);
+  }
 
   /** Keys that are there, in the order in which they came. */
   keys(nowMs: number): string[] {
@@ -31,6 +39,7 @@ export class SimulatedKeyspace {
 
   setString(key: string, value: Buffer, expiresAtMs = Number.POSITIVE_INFINITY): void {
     this.#entries.set(key, { kind: "string", value, expiresAtMs });
+    this.#changed(key);
   }
 
   /** Sets fields of a hash, which is made when there is none. */
@@ -43,6 +52,7 @@ export class SimulatedKeyspace {
       fields: new Map([...kept, ...Object.entries(fields)]),
       expiresAtMs: isHash ? entry.expiresAtMs : Number.POSITIVE_INFINITY,
     });
+    this.#changed(key);
   }
 
   removeFields(key: string, names: readonly string[], nowMs: number): void {
@@ -51,6 +61,7 @@ export class SimulatedKeyspace {
     const fields = new Map([...entry.fields].filter(([name]) => !names.includes(name)));
     if (fields.size === 0) this.#entries.delete(key);
     else this.#entries.set(key, { ...entry, fields });
+    this.#changed(key);
   }
 
   /** Lets a key expire, at once when that is past; Infinity keeps it. */
@@ -66,15 +77,23 @@ export class SimulatedKeyspace {
     if (entry === undefined || from === to) return;
     this.#entries.delete(from);
     this.#entries.set(to, entry);
+    this.#changed(from);
+    this.#changed(to);
   }
 
   delete(key: string): void {
     this.#entries.delete(key);
+    this.#changed(key);
   }
 
   /** FLUSHALL, or a restart without data. */
   clear(): void {
     this.#entries.clear();
+    for (const key of this.#watchers.keys()) this.#changed(key);
+  }
+
+  #changed(key: string): void {
+    for (const changed of this.#watchers.get(key) ?? []) changed();
   }
 
   #at(key: string, nowMs: number): Entry | undefined {

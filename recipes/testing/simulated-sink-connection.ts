@@ -5,6 +5,7 @@ import { settleWithin, TIMED_OUT } from "../../lib/deadline.js";
 import { SinkUnreachableError } from "../../lib/errors.js";
 import type { Attempt, Limits, ScriptRequest } from "../../lib/redis/attempt.js";
 import type { SinkConnection } from "../../lib/redis/scripted-sink.js";
+import type { Watcher, Watching } from "../../lib/redis/watcher.js";
 import type { Random } from "./random.js";
 import type { SimulatedProcess } from "./simulated-process.js";
 import type { SimulatedStore } from "./simulated-store.js";
@@ -60,9 +61,33 @@ export class SimulatedSinkConnection implements SinkConnection {
     return { kind: "unsent", cause: new Error("the simulated sink is down") };
   }
 
+  /** A connection of its own, on which a message comes late, or is lost and the connection with it. */
+  async watch(key: string, watcher: Watcher, limits: Limits): Promise<Watching> {
+    const { store, process, random, weather } = this.options;
+    let isOver = false;
+    let stop = () => {};
+    const tell = () => {
+      const isLost = random.chance(weather.loss);
+      process.scheduler.after(random.whole(...TRAVEL_MS) + weather.slowMs, () => {
+        process.main.receive(() => (isLost || !weather.isUp ? watcher.lost() : watcher.changed()));
+      });
+    };
+    const begin = () => {
+      if (!isOver) stop = store.keyspace.watch(key, tell);
+    };
+    const begun = await this.#exchange(begin, limits);
+    if (begun.kind === "reply") return { kind: "watching", stop: () => stop() };
+    isOver = true;
+    stop();
+    return begun;
+  }
+
   async close(): Promise<void> {}
 
-  async #exchange(step: (nowMs: number) => unknown, limits: Limits): Promise<Attempt> {
+  async #exchange(
+    step: (nowMs: number) => unknown,
+    limits: Limits,
+  ): Promise<Extract<Attempt, { kind: "reply" | "lost" }>> {
     const { process } = this.options;
     const deadline = limits.deadline.atMost(REPLY_TIMEOUT_MS);
     const replied = new Promise<unknown>((resolve) => {

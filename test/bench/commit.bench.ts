@@ -1,7 +1,7 @@
 /**
- * Fenced commits against plain SET, for values of 100 bytes, 10 KB and 1 MB and several numbers in flight. Both go to one
- * server over the same kind of connection, in rounds that take turns, so that a machine that is slow for a while is slow
- * for both. Each commit has a token of its own, above the last one at its key, as the commits of claims have.
+ * Fenced commits against plain SET, for values of 100 bytes, 10 KB and 1 MB and several numbers in flight. Both go to
+ * one server over the same kind of connection, in rounds that take turns, so that a machine that is slow for a while is
+ * slow for both. Each commit has a token of its own, above the last one at its key, as the commits of claims have.
  * `npm run bench -- commit`; FENCEKEEPER_ROUNDS=n plays so many rounds.
  */
 import { randomBytes } from "node:crypto";

@@ -5,7 +5,7 @@
  */
 import fc from "fast-check";
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import {
   FencekeeperError,
   ResultKeyError,
@@ -25,6 +25,7 @@ import { startRedis } from "../support/redis-for-test.js";
 import { startCluster, startSentinels, type Topology } from "../support/redis-topologies.js";
 
 const START_MS = 120_000;
+const SOON = { timeout: 30_000, interval: 20 };
 /** Keys that are spread over all nodes of a cluster. */
 const SPREAD = 30;
 
@@ -184,6 +185,29 @@ describe.each(TOPOLOGIES)("%s", (name, start, runs) => {
     await expect(commit).rejects.toThrow(ResultTypeError);
   });
 
+  it.skipIf(!runs)("waits for results wherever they are, and leaves no connection", async () => {
+    const reader = open({ name: "reader" });
+    const keys = Array.from({ length: SPREAD }, nextKey);
+    const waits = Promise.all(keys.map((key) => reader.waitFor(key)));
+    const primaries = await topology.primaries();
+    const flagged = async (flag: string) => {
+      const lists = await Promise.all(primaries.map((primary) => primary.client("LIST")));
+      const lines = lists.flatMap((list) => String(list).split("\n"));
+      return lines.filter((line) => new RegExp(`name=reader .*flags=\\w*${flag}`).test(line))
+        .length;
+    };
+    const eachHas = (there: number) => async () => {
+      expect([await flagged("P"), await flagged("t")]).toEqual([there, there]);
+    };
+    await vi.waitFor(eachHas(primaries.length), SOON);
+    for (const key of keys) {
+      await sink.commitResult({ key, job: "job", token: token(1), value: key });
+    }
+    const found = keys.map((key) => ({ outcome: "found", key, value: Buffer.from(key) }));
+    expect(await waits).toMatchObject(found);
+    await vi.waitFor(eachHas(0), SOON);
+  });
+
   it.skipIf(!runs || !name.match(/Sentinel|cluster/))(
     "ends every call with the truth when a primary dies in the middle, and goes on",
     { timeout: 120_000 },
@@ -212,6 +236,10 @@ describe.each(TOPOLOGIES)("%s", (name, start, runs) => {
       };
       await commitAll();
       expect(acknowledged.size).toBe(SPREAD);
+      const newerThan = token(sequence + 1).text;
+      const reader = open({});
+      const waits = Promise.all(keys.map((key) => reader.waitFor(key, { newerThan })));
+      waits.catch(() => {}); // it is looked at below
       const committing = commitAll();
       await topology.killPrimary();
       await committing;
@@ -224,6 +252,8 @@ describe.each(TOPOLOGIES)("%s", (name, start, runs) => {
         expect(await after.commitResult(late)).toMatchObject({ outcome: "stale" });
         expect(await after.readResult(key)).toMatchObject({ matches: true });
       }
+      const found = keys.map((key) => ({ outcome: "found", key, value: Buffer.from("after") }));
+      expect(await waits).toMatchObject(found);
     },
   );
 
@@ -250,6 +280,35 @@ describe.each(TOPOLOGIES)("%s", (name, start, runs) => {
         },
       );
       await fc.assert(property, { numRuns: 500 });
+    },
+  );
+
+  it.skipIf(!runs || !name.includes("cluster"))(
+    "goes on waiting when a slot in which there is nothing yet has moved to another node",
+    async () => {
+      const key = nextKey();
+      const slot = slotOf(key);
+      const primaries = await topology.primaries();
+      const owner = async () => {
+        const asked = primaries.map((node) => node.type(key).catch(() => undefined)); // it is another node's
+        return (await Promise.all(asked)).findIndex((type) => type !== undefined);
+      };
+      const from = await owner();
+      const source = primaries[from];
+      const [target] = primaries.filter((node) => node !== source);
+      const reader = open({ name: "mover", replyTimeoutMs: 500 });
+      const wait = reader.waitFor(key);
+      const watched = async (at: Redis | undefined) =>
+        expect(await at?.client("LIST")).toMatch(/name=mover .*flags=\w*t.* cmd=type/);
+      await vi.waitFor(() => watched(source), SOON);
+      const id = String(await target?.cluster("MYID"));
+      // as a real move, or other nodes take the old owner's word; last, because it may hold up a failover
+      await target?.cluster("SETSLOT", slot, "IMPORTING", String(await source?.cluster("MYID")));
+      await source?.cluster("SETSLOT", slot, "MIGRATING", id);
+      for (const node of [target, ...primaries]) await node?.cluster("SETSLOT", slot, "NODE", id);
+      await vi.waitFor(() => watched(target), SOON);
+      await sink.commitResult({ key, job: "job", token: token(1), value: "moved" });
+      expect(await wait).toMatchObject({ outcome: "found", value: Buffer.from("moved") });
     },
   );
 });

@@ -25,6 +25,7 @@ const handMade: Sink = {
   commitResults: () => answerAfterHalfASecond(),
   invalidateResult: () => answerAfterHalfASecond(),
   readResult: () => answerAfterHalfASecond(),
+  waitFor: () => answerAfterHalfASecond(),
   keepRaised: () => () => {},
   close: async () => {},
 };
@@ -79,6 +80,13 @@ describe("a sink that tells", () => {
     answer = { ...NOTHING, ...found };
     await sinkWith().readResult("k");
     expect(events).toMatchObject([{ operation: "read", outcome, keyPrefix: "k" }]);
+  });
+
+  it.each(["found", "timeout"])("tells of a wait that it was %s", async (outcome) => {
+    listening();
+    answer = { ...NOTHING, outcome, key: "report:2024" };
+    expect(await sinkWith().waitFor("report:2024")).toBe(answer);
+    expect(events).toEqual([{ operation: "wait", outcome, keyPrefix: "report", durationMs: 500 }]);
   });
 
   it("tells one call for several results as one commit, by the first key unless the answer names another", async () => {

@@ -14,6 +14,8 @@ export class ClusterRoute implements Route {
   readonly place: string;
   readonly #cluster: Cluster;
   #connecting: Promise<void> | undefined;
+  /** Nodes that are being connected, for all who wait for them. */
+  readonly #opening = new Map<Node, Promise<void>>();
   #fault: Error | undefined;
   /** Nodes, by `host:port`, that may have lost their slots. */
   readonly #doubted = new Set<string>();
@@ -64,20 +66,9 @@ export class ClusterRoute implements Route {
     const node = this.#nodeOf(key);
     if (node === undefined) throw new Error("no node of the cluster has the key's slot");
     if (node.status === "ready") return;
-    if (node.status === "wait" || node.status === "end" || node.status === "close") {
-      await node.connect();
-      return;
-    }
-    await new Promise<void>((resolve, reject) => {
-      const settle = (error?: Error) => {
-        node.off("ready", ready).off("end", ended);
-        if (error) reject(error);
-        else resolve();
-      };
-      const ready = () => settle();
-      const ended = () => settle(new Error("the node of the cluster closed the connection"));
-      node.on("ready", ready).on("end", ended);
-    });
+    const opening = this.#opening.get(node) ?? openNode(node);
+    this.#opening.set(node, opening);
+    await opening.finally(() => this.#opening.delete(node));
   }
 
   keyOfEach(): string[] {
@@ -137,4 +128,21 @@ export class ClusterRoute implements Route {
       .nodes("master")
       .find(({ options: { host, port } }) => `${host}:${port}` === name);
   }
+}
+
+async function openNode(node: Node): Promise<void> {
+  if (node.status === "wait" || node.status === "end" || node.status === "close") {
+    await node.connect();
+    return;
+  }
+  await new Promise<void>((resolve, reject) => {
+    const settle = (error?: Error) => {
+      node.off("ready", ready).off("end", ended);
+      if (error) reject(error);
+      else resolve();
+    };
+    const ready = () => settle();
+    const ended = () => settle(new Error("the node of the cluster closed the connection"));
+    node.on("ready", ready).on("end", ended);
+  });
 }

@@ -9,12 +9,12 @@ import {
   type CommonFlags,
   connectTimeoutMsOf,
   eraOf,
-  redisUrlOf,
   reportOf,
   zookeeperOf,
 } from "../common-options.js";
 import { Interrupted } from "../interrupted.js";
 import { Progress } from "../progress.js";
+import { redisOf } from "../redis-options.js";
 
 interface CompactFlags extends CommonFlags {
   apply?: true;
@@ -48,7 +48,7 @@ async function run(flags: CompactFlags): Promise<void> {
   const report = reportOf(flags);
   const era = eraOf(flags);
   const fences = openRedisFences({
-    url: redisUrlOf(flags),
+    ...redisOf(flags),
     timeoutMs: connectTimeoutMsOf(flags),
   });
   const zookeeper = zookeeperOf(flags, report);
