@@ -18,7 +18,9 @@ const ROUNDS = Number(process.env.FENCEKEEPER_ROUNDS ?? 15);
 /** Each round lasts about so long, in milliseconds. */
 const ROUND_MS = 150;
 
-const KEYS = 1_000;
+/** All values of a kind together, at the most: memory that is touched for the first time costs more than the write. */
+const STORED_BYTES_MAX = 32_000_000;
+const KEYS_MAX = 1_000;
 /** Different values of each size. */
 const VALUES = 16;
 
@@ -57,15 +59,18 @@ afterAll(async () => {
 
 type Write = (index: number, value: Buffer) => Promise<unknown>;
 
+const keyOf = (index: number, { length }: Buffer) =>
+  index % Math.min(KEYS_MAX, Math.ceil(STORED_BYTES_MAX / length));
+
 const commit: Write = (index, value) => {
-  const key = `fenced:${index % KEYS}`;
+  const key = `fenced:${keyOf(index, value)}`;
   const token = makeToken({ era: 0, generation: 1n, sequence: index });
   return sink.commitResult({ key, job: "bench", token, value, holder: "bench" });
 };
 const setOn =
   (client: Redis): Write =>
   (index, value) =>
-    client.set(`plain:${index % KEYS}`, value);
+    client.set(`plain:${keyOf(index, value)}`, value);
 
 /** Writes a second, with so many in flight all the time. */
 async function rateOf(write: Write, values: Buffer[], inFlight: number): Promise<number> {

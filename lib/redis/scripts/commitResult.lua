@@ -41,8 +41,8 @@
 --   noperm command          the user may not run a command that is needed here; nothing was changed
 
 -- begin of the part that is the same in every script (a test holds it so)
-local TOKEN = '^' .. ('[0-9]'):rep(5) .. '%.' .. ('[0-9]'):rep(20) .. '%.' .. ('[0-9]'):rep(10) .. '$'
-local ORDER = '^' .. ('[0-9]'):rep(16) .. '$'
+local TOKEN = '^%d%d%d%d%d%.%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%.%d%d%d%d%d%d%d%d%d%d$'
+local ORDER = '^%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d$'
 
 -- Tokens are compared as text and never become numbers: Lua would round them. Their parts have an upper end:
 -- the generation is a signed 64-bit number, and the counter behind the sequence repeats at 2147483647.
@@ -88,10 +88,13 @@ end
 
 -- The fence, or nil when none is stored; and the name of the first field that is not as it must be.
 local function readFence(key)
-  local kind = redis.call('TYPE', key).ok
-  if kind == 'none' then return nil, nil end
-  if kind ~= 'hash' then return nil, 'type ' .. kind end
-  local fence, stored = {}, redis.call('HGETALL', key)
+  local fence, stored = {}, redis.pcall('HGETALL', key)
+  if stored.err then
+    local kind = redis.call('TYPE', key).ok
+    if kind ~= 'hash' then return nil, 'type ' .. kind end
+    stored = redis.call('HGETALL', key) -- fails again, with the reason
+  end
+  if #stored == 0 then return nil, nil end
   for index = 1, #stored, 2 do fence[stored[index]] = stored[index + 1] end
   return fence, faultIn(fence)
 end
@@ -274,18 +277,21 @@ if not redis.acl_check_cmd then
   end
 end
 
-local changed = {
-  'state', 'committed', 'holder', claim.holder, 'digest', digest, 'revision', revision, 'committedAt', NOW_MS,
-  'order', order ~= '' and order or (isOwn and fence.order or NO_ORDER),
-}
+-- Only what is not there already: at the least the token or the revision is another one.
+local changed = {}
 local function change(field, text)
+  if fence and fence[field] == text then return end
   changed[#changed + 1] = field
   changed[#changed + 1] = text
 end
-if not isOwn then
-  change('token', token)
-  change('job', claim.job)
-end
+change('token', token)
+change('job', claim.job)
+change('state', 'committed')
+change('holder', claim.holder)
+change('digest', digest)
+change('revision', revision)
+change('committedAt', NOW_MS)
+change('order', order ~= '' and order or (isOwn and fence.order or NO_ORDER))
 if encoding ~= '' or (fence and fence.encoding) then change('encoding', encoding) end
 redis.call('HSET', KEYS[2], unpack(changed))
 if keepMs then

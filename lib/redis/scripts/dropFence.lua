@@ -18,8 +18,8 @@
 --   badargument argument    another argument is not as described above; nothing was changed
 
 -- begin of the part that is the same in every script (a test holds it so)
-local TOKEN = '^' .. ('[0-9]'):rep(5) .. '%.' .. ('[0-9]'):rep(20) .. '%.' .. ('[0-9]'):rep(10) .. '$'
-local ORDER = '^' .. ('[0-9]'):rep(16) .. '$'
+local TOKEN = '^%d%d%d%d%d%.%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%.%d%d%d%d%d%d%d%d%d%d$'
+local ORDER = '^%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d$'
 
 -- Tokens are compared as text and never become numbers: Lua would round them. Their parts have an upper end:
 -- the generation is a signed 64-bit number, and the counter behind the sequence repeats at 2147483647.
@@ -65,10 +65,13 @@ end
 
 -- The fence, or nil when none is stored; and the name of the first field that is not as it must be.
 local function readFence(key)
-  local kind = redis.call('TYPE', key).ok
-  if kind == 'none' then return nil, nil end
-  if kind ~= 'hash' then return nil, 'type ' .. kind end
-  local fence, stored = {}, redis.call('HGETALL', key)
+  local fence, stored = {}, redis.pcall('HGETALL', key)
+  if stored.err then
+    local kind = redis.call('TYPE', key).ok
+    if kind ~= 'hash' then return nil, 'type ' .. kind end
+    stored = redis.call('HGETALL', key) -- fails again, with the reason
+  end
+  if #stored == 0 then return nil, nil end
   for index = 1, #stored, 2 do fence[stored[index]] = stored[index + 1] end
   return fence, faultIn(fence)
 end
