@@ -10,7 +10,7 @@ import type { Asked } from "./ask.js";
 import type { Attempt, CommandRequest, Failure, Limits, ScriptRequest } from "./attempt.js";
 import type { RouteOptions } from "./client/client-options.js";
 import { ClusterRoute } from "./client/cluster-route.js";
-import type { Node, Route } from "./client/route.js";
+import type { Node, Route, ServerPlace } from "./client/route.js";
 import { ServerRoute } from "./client/server-route.js";
 import { isFromServer, isNeverSent, plainError } from "./client-error.js";
 import { parseRedisUrl, type RedisAddress } from "./redis-url.js";
@@ -111,9 +111,9 @@ export class RedisConnection implements Asked<Request> {
     return this.#send(node, request, limits);
   }
 
-  /** Once anything was answered: for each server that takes writes, a key that it has. One, unless it is a cluster. */
-  get keyOfEach(): string[] {
-    return this.#route.keyOfEach();
+  /** Once anything was answered: the servers that take writes. One, unless it is a cluster. */
+  get servers(): ServerPlace[] {
+    return this.#route.servers();
   }
 
   /** Watches a key on the server that has it. Something must have been read there before: it does not connect. */

@@ -36,7 +36,7 @@ export async function* scanFences(
     return ask(connection, { request, writes: false, answerOf }, limitsOf());
   };
   await send(["PING"], "", () => undefined); // from here on it is known which servers there are
-  for (const at of connection.keyOfEach) {
+  for (const { key: at } of connection.servers) {
     let cursor = "0";
     do {
       const words = ["SCAN", cursor, "MATCH", FENCE_PATTERN, "COUNT", PAGE_KEYS];

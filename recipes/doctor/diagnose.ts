@@ -17,11 +17,12 @@ import { parseConnectString } from "../../lib/zookeeper/connect-string.js";
 import { ZooKeeper, type ZooKeeperOptions } from "../../lib/zookeeper/zookeeper.js";
 import { Check, type Finding, type Seen, Unseen } from "./finding.js";
 import { judgeTokens, judgeZxid } from "./judge-tokens.js";
+import { acrossServers } from "./redis/across-servers.js";
 import { type FenceFacts, judgeFences } from "./redis/fences.js";
 import { judgeRedis } from "./redis/judge-redis.js";
 import { readFences } from "./redis/read-fences.js";
 import { readRedis } from "./redis/read-redis.js";
-import { openRedisReader, type RedisReader } from "./redis/redis-reader.js";
+import { openRedisReaders, type RedisReader } from "./redis/redis-reader.js";
 import { judgeZooKeeper } from "./zookeeper/judge-zookeeper.js";
 import { readServers, readZooKeeper } from "./zookeeper/read-zookeeper.js";
 import { judgeServers } from "./zookeeper/servers.js";
@@ -95,19 +96,24 @@ async function diagnoseRedis(
   { key, scanKeys }: { key: string | undefined; scanKeys: number },
 ): Promise<RedisHalf> {
   const sink = openRedisSink(options);
-  const reader = openRedisReader(options);
+  const readers = openRedisReaders(options);
   try {
-    await reach(reader);
-    const fences = await readFences({ reader, sink, scanKeys });
+    await reach(readers);
+    const fences = await readFences({ readers, sink, scanKeys });
     const theirs = key ?? fences.looks.find((look) => look.key !== undefined)?.key;
     const question = { key: theirs ?? KEY_OF_OURS, keyIsTheirs: theirs !== undefined };
-    const facts = await readRedis(reader, question);
-    const findings = [REDIS.well(reader.place), ...judgeRedis(facts), ...judgeFences(fences)];
+    const each = await Promise.all(
+      readers.servers.map(async (reader) => ({
+        place: reader.place,
+        findings: judgeRedis(await readRedis(reader, question)),
+      })),
+    );
+    const findings = [REDIS.well(readers.place), ...acrossServers(each), ...judgeFences(fences)];
     return { findings, fences };
   } catch (error) {
     return { findings: [faultOf(REDIS, error)], fences: undefined };
   } finally {
-    await Promise.all([reader.close(), sink.close()]);
+    await Promise.all([readers.close(), sink.close()]);
   }
 }
 

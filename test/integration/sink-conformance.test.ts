@@ -19,6 +19,7 @@ import { slotOf } from "../../lib/redis/slot.js";
 import { readStaleWrites } from "../../lib/redis/stale-writes.js";
 import type { Sink } from "../../lib/sink.js";
 import { makeToken } from "../../lib/token.js";
+import { diagnose } from "../../recipes/doctor/diagnose.js";
 import { chooseSources } from "../../recipes/servers/choose-source.js";
 import { startRedis as startServer } from "../../recipes/servers/start-servers.js";
 import { startRedis } from "../support/redis-for-test.js";
@@ -166,6 +167,28 @@ describe.each(TOPOLOGIES)("%s", (name, start, runs) => {
     }
     expect(await fences.raiseFloor(floorKeyOf(keys[0] ?? ""), token(8).text)).toBe(false);
   });
+
+  it.skipIf(!runs || !name.includes("cluster"))(
+    "is looked at by the doctor on every primary, which names the one that is not well",
+    async () => {
+      const keys = Array.from({ length: SPREAD }, nextKey);
+      for (const key of keys) {
+        await sink.commitResult({ key, job: "job", token: token(1), value: "v" });
+        await sink.commitResult({ key, job: "job", token: token(1), value: "v" });
+      }
+      const primaries = await topology.primaries();
+      const [first] = primaries;
+      await first?.config("SET", "maxmemory", "1gb", "maxmemory-policy", "allkeys-lru");
+      const findings = await diagnose({ redis: { url: topology.url } });
+      await first?.config("SET", "maxmemory", "0", "maxmemory-policy", "noeviction");
+      const eviction = findings.filter(({ check }) => check === "eviction");
+      expect(eviction).toMatchObject([{ level: "broken" }]);
+      const { port } = first?.options ?? {};
+      expect(eviction[0]?.found).toMatch(new RegExp(`^allkeys-lru.* \\([^,]*:${port}\\)$`));
+      const fences = findings.find(({ check }) => check === "fences")?.found ?? "";
+      expect(Number(/^\d+/.exec(fences)?.[0])).toBeGreaterThanOrEqual(SPREAD);
+    },
+  );
 
   it.skipIf(!runs)("goes on when all servers have forgotten the scripts", async () => {
     for (const primary of await topology.primaries()) await primary.script("FLUSH");

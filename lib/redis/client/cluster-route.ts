@@ -7,7 +7,7 @@ import { type Clock, systemClock } from "../../clock.js";
 import { Deadline, settleWithin } from "../../deadline.js";
 import { slotOf, tagOfSlot } from "../slot.js";
 import { clientOptions, QUIT_TIMEOUT_MS, type RouteOptions } from "./client-options.js";
-import type { Node, Route } from "./route.js";
+import type { Node, Route, ServerPlace } from "./route.js";
 import { tlsErrorOf } from "./tls-probe.js";
 
 export class ClusterRoute implements Route {
@@ -71,12 +71,12 @@ export class ClusterRoute implements Route {
     await opening.finally(() => this.#opening.delete(node));
   }
 
-  keyOfEach(): string[] {
+  servers(): ServerPlace[] {
     const slots = new Map<string, number>();
     this.#cluster.slots.forEach(([name], slot) => {
       if (name !== undefined && !slots.has(name)) slots.set(name, slot);
     });
-    return Array.from(slots.values(), tagOfSlot);
+    return Array.from(slots, ([place, slot]) => ({ place, key: tagOfSlot(slot) }));
   }
 
   doubt(key: string): void {

@@ -7,6 +7,14 @@ import type { Redis } from "ioredis";
 /** A connection to one server. */
 export type Node = Redis;
 
+/** One of the servers that share the keys. */
+export interface ServerPlace {
+  /** `host:port`. */
+  place: string;
+  /** A key that it has. */
+  key: string;
+}
+
 export interface Route {
   /** `host:port`, for messages. */
   readonly place: string;
@@ -18,8 +26,8 @@ export interface Route {
    * @throws the fault of the connect; ConfigurationError when the server has no such database
    */
   connect(key: string): Promise<void>;
-  /** Once connected: for each server that takes writes, a key that it has. */
-  keyOfEach(): string[];
+  /** Once connected: the servers that take writes. */
+  servers(): ServerPlace[];
   /** The first fault of the connect under way; ioredis tells it through its event only. */
   readonly fault: Error | undefined;
   /**

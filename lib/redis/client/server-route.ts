@@ -12,7 +12,7 @@ import {
   QUIT_TIMEOUT_MS,
   type RouteOptions,
 } from "./client-options.js";
-import type { Node, Route } from "./route.js";
+import type { Node, Route, ServerPlace } from "./route.js";
 import { tlsErrorOf } from "./tls-probe.js";
 
 export class ServerRoute implements Route {
@@ -53,8 +53,8 @@ export class ServerRoute implements Route {
     return this.#connecting;
   }
 
-  keyOfEach(): string[] {
-    return [""];
+  servers(): ServerPlace[] {
+    return [{ place: this.place, key: "" }];
   }
 
   doubt(): void {}

@@ -14,7 +14,7 @@ import { parseToken } from "../../../lib/token.js";
 import { Unseen } from "../finding.js";
 import { seen } from "../seen.js";
 import type { FenceFacts, FenceLook } from "./fences.js";
-import { type RedisReader, textOf } from "./redis-reader.js";
+import { type RedisReader, type RedisReaders, textOf } from "./redis-reader.js";
 
 /** Keys that the server goes through in one step; fences of one step are read at the same time. */
 const STEP_KEYS = 200;
@@ -23,7 +23,7 @@ const STEP_KEYS = 200;
 const COMPARED_BYTES_MAX = 2 ** 20;
 
 export interface FenceReading {
-  reader: RedisReader;
+  readers: RedisReaders;
   /** Reads a result with its fence. */
   sink: Pick<Sink, "readResult">;
   /** About how many keys to go through at most. */
@@ -32,11 +32,31 @@ export interface FenceReading {
 
 type Look = FenceLook & { isLarge: boolean };
 
-export async function readFences({ reader, sink, scanKeys }: FenceReading): Promise<FenceFacts> {
-  const size = await seen(reader.read("DBSIZE"));
-  const keys = size instanceof Unseen ? size : Number(size);
+export async function readFences({ readers, sink, scanKeys }: FenceReading): Promise<FenceFacts> {
   /** By the fence's key, which a scan may give twice. */
   const found = new Map<string, Look | Unseen>();
+  const passed: Pick<FenceFacts, "scanned" | "keys" | "stopped">[] = [];
+  for (const reader of readers.servers) {
+    const left = scanKeys - sum(passed.map(({ scanned }) => scanned));
+    passed.push(await scan({ reader, readers, sink, scanKeys: left }, found));
+  }
+  const sizes = passed.map(({ keys }) => keys);
+  const hiddenSize = sizes.find((size) => size instanceof Unseen);
+  return {
+    ...sorted([...found.values()]),
+    scanned: sum(passed.map(({ scanned }) => scanned)),
+    keys: hiddenSize ?? sum(sizes.map(Number)),
+    stopped: passed.find(({ stopped }) => stopped !== undefined)?.stopped,
+  };
+}
+
+/** The fences of one server. */
+async function scan(
+  { reader, readers, sink, scanKeys }: FenceReading & { reader: RedisReader },
+  found: Map<string, Look | Unseen>,
+): Promise<Pick<FenceFacts, "scanned" | "keys" | "stopped">> {
+  const size = await seen(reader.read("DBSIZE"));
+  const keys = size instanceof Unseen ? size : Number(size);
   let cursor = "0";
   let scanned = 0;
   let stopped: string | undefined;
@@ -45,7 +65,7 @@ export async function readFences({ reader, sink, scanKeys }: FenceReading): Prom
       const page = await reader.read("SCAN", cursor, "MATCH", "fence:*", "COUNT", `${STEP_KEYS}`);
       const [next, names] = page as [unknown, unknown[]];
       const fresh = names.map(textOf).filter((name) => !found.has(name));
-      const looks = await Promise.all(fresh.map((name) => tryToLookAt(name, { reader, sink })));
+      const looks = await Promise.all(fresh.map((name) => tryToLookAt(name, readers, sink)));
       fresh.forEach((name, index) => {
         const look = looks[index];
         if (look !== undefined) found.set(name, look);
@@ -59,8 +79,10 @@ export async function readFences({ reader, sink, scanKeys }: FenceReading): Prom
     }
   } while (cursor !== "0" && stopped === undefined);
   if (!(keys instanceof Unseen)) scanned = Math.min(scanned, keys);
-  return { ...sorted([...found.values()]), scanned, keys, stopped };
+  return { scanned, keys, stopped };
 }
+
+const sum = (numbers: number[]) => numbers.reduce((total, each) => total + each, 0);
 
 function sorted(all: readonly (Look | Unseen)[]): Pick<FenceFacts, "looks" | "large" | "hidden"> {
   const looks = all.flatMap((look) => (look instanceof Unseen ? [] : look));
@@ -72,10 +94,11 @@ function sorted(all: readonly (Look | Unseen)[]): Pick<FenceFacts, "looks" | "la
 /** What is refused for one key may be allowed for the next. */
 async function tryToLookAt(
   fenceKey: string,
-  using: Omit<FenceReading, "scanKeys">,
+  reader: RedisReader,
+  sink: FenceReading["sink"],
 ): Promise<Look | Unseen> {
   try {
-    return await lookAt(fenceKey, using);
+    return await lookAt(fenceKey, reader, sink);
   } catch (error) {
     const refused = error instanceof SinkDeniedError || error instanceof SinkFaultError;
     if (refused) return new Unseen(error.message);
@@ -85,7 +108,8 @@ async function tryToLookAt(
 
 async function lookAt(
   fenceKey: string,
-  { reader, sink }: Omit<FenceReading, "scanKeys">,
+  reader: RedisReader,
+  sink: FenceReading["sink"],
 ): Promise<Look> {
   const key = resultKeyOf(fenceKey);
   const nothing = { tokenText: undefined, fault: undefined, matches: undefined, isLarge: false };

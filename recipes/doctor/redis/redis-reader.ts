@@ -16,13 +16,19 @@ export interface RedisReader {
    * @throws SinkUnreachableError, SinkDeniedError, SinkFaultError
    */
   read(command: string, ...values: (string | Buffer)[]): Promise<unknown>;
+}
+
+/** Every server of one Redis. */
+export interface RedisReaders extends RedisReader {
+  /** Once anything was answered: those that take writes. One, unless it is a cluster. */
+  readonly servers: RedisReader[];
   close(): Promise<void>;
 }
 
 const TIMEOUT_MS = 5_000;
 
 /** @throws OptionError when an option cannot be used */
-export function openRedisReader(options: RedisSinkOptions): RedisReader {
+export function openRedisReaders(options: RedisSinkOptions): RedisReaders {
   const timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
   const clock = options.clock ?? systemClock;
   const { url, password, tls, sentinelPassword, natMap } = options;
@@ -33,13 +39,19 @@ export function openRedisReader(options: RedisSinkOptions): RedisReader {
     name: options.name ?? "fencekeeper-doctor",
     clock,
   });
-  return {
-    place: connection.place,
+  const readerAt = ({ place, key: at }: { place: string; key?: string }): RedisReader => ({
+    place,
     read(command, ...values) {
-      const request = () => ({ command, values });
+      const request = () => (at === undefined ? { command, values } : { command, values, at });
       const question = { request, writes: false, answerOf: (reply: unknown) => reply };
       const limits = { deadline: Deadline.after(timeoutMs, clock), signal: undefined };
       return ask(connection, question, limits);
+    },
+  });
+  return {
+    ...readerAt({ place: connection.place }),
+    get servers() {
+      return connection.servers.map(readerAt);
     },
     close: () => connection.close(),
   };
