@@ -18,6 +18,7 @@
  * A run that is ended in the middle leaves higher floors, which cost a claim one question; the next run meets what
  * is left.
  */
+import { setMaxListeners } from "node:events";
 import { OptionError } from "../lib/errors.js";
 import { makeToken } from "../lib/token.js";
 import { claimsPath } from "../lib/zookeeper/paths.js";
@@ -35,14 +36,16 @@ const ROUND_FENCES = 50_000;
  * @throws the signal's reason when it aborts
  */
 export async function compact(options: CompactOptions): Promise<CompactReport> {
-  const { fences, dryRun = false, withResults = false, signal } = options;
+  const { fences, dryRun = false, withResults = false } = options;
   const { roundFences = ROUND_FENCES, era = 0, root } = options;
   makeToken({ era, generation: 0n, sequence: 0 }); // tells at once what is wrong with the era
   claimsPath(root);
   if (!Number.isSafeInteger(roundFences) || roundFences < 1) {
     throw new OptionError(`roundFences must be a whole number from 1; it is ${roundFences}`);
   }
-  const round = new Round(options);
+  const signal = options.signal && AbortSignal.any([options.signal]);
+  if (signal !== undefined) setMaxListeners(0, signal); // many calls are under way at once
+  const round = new Round({ ...options, ...(signal && { signal }) });
   for await (const page of fences.pages(signal)) {
     for (const each of page) {
       round.report.met += 1;

@@ -2,10 +2,11 @@
  * A floor that is above every token there is: made of a transaction of ZooKeeper's that has just taken place. No two
  * floors are the same, and later ones are higher.
  */
-import { ConfigurationError, NoNodeError } from "../../lib/errors.js";
+import { NoNodeError } from "../../lib/errors.js";
 import { generationFromCzxid, makeToken, SEQUENCE_MAX } from "../../lib/token.js";
 import { claimsPath, nameOf, parentOf } from "../../lib/zookeeper/paths.js";
 import type { Session } from "../../lib/zookeeper/session-port.js";
+import { nobodyClaimed } from "./live-jobs.js";
 
 export interface FreshFloor {
   session: Session;
@@ -31,11 +32,7 @@ export async function freshFloor({ session, root, era, id }: FreshFloor): Promis
       .text;
   } catch (error) {
     if (!(error instanceof NoNodeError)) throw error;
-    throw new ConfigurationError(
-      `nobody has ever claimed a job below ${parent} in this ZooKeeper, so nothing tells which jobs are finished: ` +
-        "check --zookeeper and --root; nothing was changed",
-      { cause: error },
-    );
+    throw nobodyClaimed(parent, error);
   } finally {
     await removeOurs(session, prefix);
   }

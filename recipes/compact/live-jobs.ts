@@ -1,7 +1,7 @@
 /**
  * Which of some jobs have contenders now, so that their fences are left alone.
  */
-import { NoNodeError } from "../../lib/errors.js";
+import { ConfigurationError, NoNodeError } from "../../lib/errors.js";
 import { decodeJobId } from "../../lib/job-id.js";
 import { storedJob } from "../../lib/redis/stored-form.js";
 import { claimsPath } from "../../lib/zookeeper/paths.js";
@@ -14,6 +14,7 @@ const STEP_PATHS = 100;
 
 /**
  * @param wanted jobs as they are stored in fences
+ * @throws ConfigurationError when nobody has ever claimed below the root
  * @throws the errors of a ZooKeeper request
  */
 export async function liveJobs(
@@ -27,7 +28,7 @@ export async function liveJobs(
   } catch (error) {
     if (!(error instanceof NoNodeError)) throw error;
   }
-  const paths = (await childrenOf(session, claims)).flatMap((name) => {
+  const paths = (await claimPathsBelow(session, claims)).flatMap((name) => {
     const id = decodeJobId(name);
     const job = id === undefined ? "" : storedJob(id);
     return wanted.has(job) ? { job, path: `${claims}/${name}` } : [];
@@ -43,4 +44,22 @@ export async function liveJobs(
     );
   }
   return live;
+}
+
+async function claimPathsBelow(session: Session, claims: string): Promise<string[]> {
+  try {
+    return (await session.list(claims)).children;
+  } catch (error) {
+    if (error instanceof NoNodeError) throw nobodyClaimed(claims, error);
+    throw error;
+  }
+}
+
+/** Then every fence would look like that of a finished job. */
+export function nobodyClaimed(path: string, cause: NoNodeError): ConfigurationError {
+  return new ConfigurationError(
+    `nobody has ever claimed a job in this ZooKeeper: there is no ${path}, so nothing tells which jobs are finished. ` +
+      "Check --zookeeper and --root; nothing was changed",
+    { cause },
+  );
 }

@@ -185,6 +185,7 @@ describe("compact", () => {
   it("refuses to judge by a ZooKeeper in which nobody ever claimed, and changes nothing", async () => {
     await manyFinished(2, makeToken({ era: 0, generation: 1n, sequence: 1 }).text);
     await expect(run()).rejects.toThrow(ConfigurationError);
+    await expect(run({ dryRun: true })).rejects.toThrow(ConfigurationError);
     expect(await count("DBSIZE")).toBe(2);
   });
 
@@ -225,7 +226,8 @@ describe("fencekeeper compact", () => {
     await manyFinished(1, makeToken({ era: 0, generation: 1n, sequence: 1 }).text);
     const strange = await command(["--apply"]);
     expect(strange.status).toBe(78);
-    expect(strange.stderr).toContain("check --zookeeper and --root");
+    expect(strange.stdout.toString()).toBe("");
+    expect(strange.stderr).toContain("Check --zookeeper and --root");
     expect((await command([], { env: { ZOOKEEPER_CONNECT: undefined } })).status).toBe(64);
   });
 

@@ -58,6 +58,10 @@ async function run(flags: CompactFlags): Promise<void> {
     process.once(name, () => stop.abort(new Interrupted(name)));
   }
   let last: CompactReport | undefined;
+  const tell = (done: CompactReport, complete: boolean) => {
+    const whole = { ...done, applied: flags.apply === true, complete };
+    return report.result(report.json ? `${JSON.stringify(whole)}\n` : describe(done, flags));
+  };
   try {
     last = await compact({
       ...{ zookeeper, fences, era, root: flags.root, signal: stop.signal },
@@ -68,12 +72,14 @@ async function run(flags: CompactFlags): Promise<void> {
         progress.tell(summaryOf(done, flags), { ...done });
       },
     });
-  } finally {
     progress.end();
-    if (last !== undefined) {
-      const whole = { ...last, applied: flags.apply === true, complete: !stop.signal.aborted };
-      await report.result(report.json ? `${JSON.stringify(whole)}\n` : describe(last, flags));
-    }
+    await tell(last, true);
+  } catch (error) {
+    progress.end();
+    // what has been done stays done
+    if (last !== undefined && (stop.signal.aborted || last.dropped > 0)) await tell(last, false);
+    throw error;
+  } finally {
     await Promise.all([fences.close(), zookeeper.close()]);
   }
 }
