@@ -34,8 +34,8 @@ export interface OpenSessionOptions {
 /** Pause before a fresh handle is tried, in milliseconds. */
 const RETRY_MS = 50;
 
-/** The handle could not even begin. */
-class RefusedAtOnce extends ZooKeeperUnreachableError {}
+/** Another handle may fare better: this one could not even begin, or did not get to hear why it was cut off. */
+class TryAgain extends ZooKeeperUnreachableError {}
 
 /**
  * Opens a session with a fresh handle. A handle that begins with an address that the network refuses at once is dead;
@@ -55,7 +55,7 @@ export async function openSession(options: OpenSessionOptions): Promise<HandleSe
       return session;
     } catch (error) {
       await session.close();
-      if (!(error instanceof RefusedAtOnce) || deadline.passed) throw error;
+      if (!(error instanceof TryAgain) || deadline.passed) throw error;
     }
     await untilPassed(deadline.atMost(RETRY_MS), signal);
   }
@@ -73,7 +73,7 @@ async function begin(session: HandleSession, options: OpenSessionOptions): Promi
   };
   const opening = openHandle({ address, sessionTimeoutMs, credentials }, session.handleEvents);
   const handle = await inTime(session.use(opening), "could be asked in time");
-  if (handle === undefined) throw new RefusedAtOnce(unreachable("could be used"));
+  if (handle === undefined) throw new TryAgain(unreachable("could be used"));
   await inTime(session.connected, "answered in time");
   // The first exchange whose start we know; it also shows whether the chroot is there.
   try {
@@ -88,7 +88,9 @@ async function begin(session: HandleSession, options: OpenSessionOptions): Promi
     if (session.refused) throw requestError("connect", "/", ZK.authFailed, "");
     if (error instanceof ZooKeeperDeniedError) throw error;
     if (!(error instanceof ZooKeeperRequestError)) throw error;
-    throw new ZooKeeperUnreachableError(unreachable("kept the connection"), { cause: error });
+    const Fault = credentials === undefined ? ZooKeeperUnreachableError : TryAgain;
+    // a server that does not take a password says so and closes, and what it said can be lost with the connection
+    throw new Fault(unreachable("kept the connection"), { cause: error });
   }
   session.begin();
 }

@@ -3,6 +3,7 @@
  */
 import { type Command, Option } from "commander";
 import { OptionError } from "../../lib/errors.js";
+import { FencePolicy } from "../../lib/redis/fence-policy.js";
 import { openRedisSink } from "../../lib/redis/redis-sink.js";
 import type { Sink } from "../../lib/sink.js";
 import { ERA_MAX } from "../../lib/token.js";
@@ -23,6 +24,9 @@ export interface CommonFlags extends ZooKeeperFlags, RedisFlags {
   quiet?: true;
 }
 
+/** Tells a command under `run` where the claim is. */
+export const ROOT_VARIABLE = "FENCEKEEPER_ROOT";
+
 export function addCommonOptions(command: Command): Command {
   command
     .addOption(
@@ -32,7 +36,11 @@ export function addCommonOptions(command: Command): Command {
     )
     .option("--session-timeout <duration>", "session timeout to ask ZooKeeper for", "10s")
     .option("--connect-timeout <duration>", "how long to wait for a server to answer", "5s")
-    .option("--root <path>", "root of the claim paths in ZooKeeper", "/fencekeeper")
+    .addOption(
+      new Option("--root <path>", "root of the claim paths in ZooKeeper")
+        .default("/fencekeeper")
+        .env(ROOT_VARIABLE),
+    )
     .option("--era <number>", "raised when a ZooKeeper ensemble is rebuilt", "0")
     .option("--json", "for programs: JSON instead of text")
     .option("--quiet", "say nothing but errors and results");
@@ -59,7 +67,8 @@ export function zookeeperOf(flags: CommonFlags, report: Report): ZooKeeper {
 
 /** @throws OptionError when there is no address, or an option cannot be used */
 export function sinkOf(flags: CommonFlags): Sink {
-  return openRedisSink({ ...redisOf(flags), timeoutMs: connectTimeoutMsOf(flags) });
+  const policy = new FencePolicy({ default: flags.observe ? "observe" : "enforce" });
+  return openRedisSink({ ...redisOf(flags), policy, timeoutMs: connectTimeoutMsOf(flags) });
 }
 
 export function connectTimeoutMsOf(flags: CommonFlags): number {

@@ -15,10 +15,13 @@ export interface RedisFlags {
   redisCa?: string;
   redisCert?: string;
   redisKey?: string;
+  observe?: true;
 }
 
 /** Name of the variable that holds the password. */
 const PASSWORD_VARIABLE = "REDIS_PASSWORD";
+
+const OBSERVE_VARIABLE = "FENCEKEEPER_OBSERVE";
 
 const FILES = {
   redisPasswordFile: "REDIS_PASSWORD_FILE",
@@ -57,6 +60,16 @@ export function addRedisOptions(command: Command): Command {
     );
 }
 
+/** For commands that write. */
+export function addObserveOption(command: Command): Command {
+  return command.addOption(
+    new Option(
+      "--observe",
+      "write as without a fence, and only count what it would refuse (see status --stale)",
+    ).env(OBSERVE_VARIABLE),
+  );
+}
+
 /** @throws OptionError when there is no address, or a file cannot be read */
 export function redisOf(
   flags: RedisFlags,
@@ -82,6 +95,7 @@ export function redisEnvironment(flags: RedisFlags): NodeJS.ProcessEnv {
   return {
     ...(flags.redis === undefined ? {} : { REDIS_URL: flags.redis }),
     ...Object.fromEntries(files),
+    ...(flags.observe ? { [OBSERVE_VARIABLE]: "1" } : {}),
   };
 }
 

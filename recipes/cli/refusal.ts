@@ -3,6 +3,7 @@
  */
 import type { CommitAnswer } from "../../lib/sink.js";
 import { EXIT, Exit } from "./exit.js";
+import type { Report } from "./report.js";
 
 /** The exit that a refused write ends in, or undefined when it was accepted. */
 export function refusalOf(answer: CommitAnswer, key: string): Exit | undefined {
@@ -39,4 +40,12 @@ export function refusalOf(answer: CommitAnswer, key: string): Exit | undefined {
         "CONFLICT",
       );
   }
+}
+
+/** Under `--observe` a write that the fence would refuse is made, and said to be one. */
+export function warnOfObserved(report: Report, answer: CommitAnswer, key: string): void {
+  if (answer.outcome !== "observed") return;
+  report.warn(
+    `the write at ${JSON.stringify(key)} is ${answer.refusal.outcome}, and was made because of --observe`,
+  );
 }

@@ -8,7 +8,7 @@ import { exitStatusNumber } from "../command/exit-status.js";
 import type { CommandRunAnswer, CommandRunEvent } from "../command-runner.js";
 import { formatDuration } from "./duration.js";
 import { EXIT, Exit } from "./exit.js";
-import { refusalOf } from "./refusal.js";
+import { refusalOf, warnOfObserved } from "./refusal.js";
 import type { Report } from "./report.js";
 
 /** Tells people what goes on while the command runs. */
@@ -94,6 +94,7 @@ export async function finish({ answer, status }: CommandRunAnswer, ending: Endin
     default: {
       const refusal = refusalOf(answer, key ?? "");
       if (refusal !== undefined) throw refusal;
+      warnOfObserved(report, answer, key ?? "");
       report.note(`${answer.outcome} at ${JSON.stringify(key)}, token ${answer.token.sequence}`, {
         outcome: answer.outcome,
         token: answer.token.text,

@@ -2,6 +2,7 @@
  * The options that say how ZooKeeper is talked to: who we are, what others may do, and TLS. Secrets come from a file or
  * the environment, never from an argument, which every user of the machine can read in the list of processes.
  */
+import { resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { OptionError } from "../../lib/errors.js";
 import type { Access, DigestAuth } from "../../lib/zookeeper/access.js";
@@ -48,6 +49,25 @@ export function addZooKeeperOptions(command: Command): Command {
         "ZOOKEEPER_KEY",
       ),
     );
+}
+
+const VARIABLES = {
+  zookeeperAuthFile: "ZOOKEEPER_AUTH_FILE",
+  zookeeperCa: "ZOOKEEPER_CA",
+  zookeeperCert: "ZOOKEEPER_CERT",
+  zookeeperKey: "ZOOKEEPER_KEY",
+} as const;
+
+/** The same for a command that we start, wherever it goes; what comes from our environment it has anyway. */
+export function zookeeperEnvironment(flags: ZooKeeperFlags): NodeJS.ProcessEnv {
+  const files = Object.entries(VARIABLES).flatMap(([name, variable]) => {
+    const file = flags[name as keyof typeof VARIABLES];
+    return file ? [[variable, resolve(file)]] : [];
+  });
+  return {
+    ...Object.fromEntries(files),
+    ...(flags.zookeeperAcl === undefined ? {} : { ZOOKEEPER_ACL: flags.zookeeperAcl }),
+  };
 }
 
 /** @throws OptionError when a file cannot be read, or an option cannot be used */

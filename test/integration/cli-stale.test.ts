@@ -7,7 +7,7 @@ import { openRedisSink } from "../../lib/redis/redis-sink.js";
 import { readStaleWrites } from "../../lib/redis/stale-writes.js";
 import type { Sink } from "../../lib/sink.js";
 import { makeToken } from "../../lib/token.js";
-import { cli } from "../support/cli.js";
+import { cli, MAIN } from "../support/cli.js";
 import { rawRedisAt } from "../support/raw-redis.js";
 import { startRedis, type TestRedis } from "../support/redis-for-test.js";
 
@@ -92,6 +92,31 @@ describe("status --stale", () => {
     const found = await readStaleWrites({ url: redis.url });
     expect(found.map(({ key }) => key).sort()).toEqual([...chosen].sort());
     expect(found.map(({ staleCount }) => staleCount)).toEqual([2, 2, 2]);
+  });
+
+  it("counts what was written under --observe, by commit and by run with all that it runs", async () => {
+    const newest = makeToken({ era: 99, generation: 1n, sequence: 1 });
+    for (const key of ["report", "part"]) {
+      await sink.commitResult({ key, job: "nightly", token: newest, value: "newer" });
+    }
+    const env = { REDIS_URL: redis.url };
+    const late = ["--token", token(3).text, "--job", "nightly"];
+    const refused = await cli(["commit", "--key", "report", ...late], { env, input: "late" });
+    expect(refused.status).toBe(73);
+    const args = ["commit", "--key", "report", ...late, "--observe"];
+    const observed = await cli(args, { env, input: "late" });
+    expect(observed.status).toBe(0);
+    expect(observed.stderr).toContain('the write at "report" is stale, and was made');
+    expect((await sink.readResult("report")).value?.toString()).toBe("late");
+    const script = `echo of the part | "${process.execPath}" "${MAIN}" commit --key part; echo of run`;
+    const run = ["run", "nightly", "--key", "report", "--observe", "--", "sh", "-c", script];
+    expect((await cli(run, { env })).status).toBe(0);
+    expect((await sink.readResult("report")).value?.toString()).toBe("of run\n");
+    expect((await sink.readResult("part")).value?.toString()).toBe("of the part\n");
+    const { stdout } = await stale();
+    expect(stdout.toString()).toMatch(
+      /1 refused, 3 observed {2}"report"[\s\S]*1 observed {2}"part"/,
+    );
   });
 
   it("is wrong usage together with --key, or without a Redis", async () => {

@@ -13,7 +13,7 @@ import { makeToken } from "../../lib/token.js";
 import { ZooKeeper } from "../../lib/zookeeper/zookeeper.js";
 import { type Claim, claim } from "../../recipes/claim.js";
 import { type CompactOptions, compact } from "../../recipes/compact.js";
-import { type CliOptions, cli, startCli } from "../support/cli.js";
+import { type CliOptions, cli, MAIN, startCli } from "../support/cli.js";
 import { rawRedisAt } from "../support/raw-redis.js";
 import { startRedis, type TestRedis } from "../support/redis-for-test.js";
 
@@ -245,6 +245,9 @@ describe("fencekeeper compact", () => {
     const live = await cli(args, { env, input: "from a live claim" });
     expect(live).toMatchObject({ status: 0, stderr: "" });
     await held.release();
+    const script = `echo part | "${process.execPath}" "${MAIN}" commit --key "{other}:part"`;
+    const under = await cli(["run", "long", "--root", root, "--", "sh", "-c", script], { env });
+    expect(under.status).toBe(0);
     const late = await cli([...args.slice(0, -3), "--key", "{other}:another"], {
       env,
       input: "late",

@@ -17,7 +17,8 @@ import {
   zookeeperOf,
 } from "../common-options.js";
 import { parseBytes, parseDurationMs } from "../duration.js";
-import { refusalOf } from "../refusal.js";
+import { addObserveOption } from "../redis-options.js";
+import { refusalOf, warnOfObserved } from "../refusal.js";
 
 interface CommitFlags extends CommonFlags {
   key: string;
@@ -41,7 +42,7 @@ export function addCommit(program: Command): void {
     .option("--job <job>", "the job the key belongs to (default: the key)")
     .option("--ttl <duration>", "how long the result is kept (default: for ever)")
     .option("--max-bytes <size>", "larger results are refused", "16MiB");
-  addCommonOptions(command).action(commit);
+  addObserveOption(addCommonOptions(command)).action(commit);
 }
 
 async function commit(flags: CommitFlags): Promise<void> {
@@ -67,6 +68,7 @@ async function commit(flags: CommitFlags): Promise<void> {
     if (report.json) await report.result(`${JSON.stringify(describe(answer, tokenText))}\n`);
     const refusal = refusalOf(answer, flags.key);
     if (refusal !== undefined) throw refusal;
+    warnOfObserved(report, answer, flags.key);
     report.note(`${answer.outcome} at ${JSON.stringify(flags.key)}`, { outcome: answer.outcome });
   } finally {
     await Promise.all([sink.close(), zookeeper?.close()]);

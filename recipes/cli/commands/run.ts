@@ -15,6 +15,7 @@ import {
   type CommonFlags,
   connectTimeoutMsOf,
   eraOf,
+  ROOT_VARIABLE,
   reportOf,
   sinkOf,
   zookeeperOf,
@@ -22,8 +23,9 @@ import {
 import { parseBytes, parseDurationMs } from "../duration.js";
 import { Interrupted } from "../interrupted.js";
 import { addMetricsOptions, type MetricsFlags, serveMetrics } from "../metrics-flags.js";
-import { redisEnvironment } from "../redis-options.js";
+import { addObserveOption, redisEnvironment } from "../redis-options.js";
 import { finish, tell, tellPosition, warnOfLostOutput } from "../run-ending.js";
+import { zookeeperEnvironment } from "../zookeeper-options.js";
 
 interface RunFlags extends CommonFlags, MetricsFlags {
   wait?: string;
@@ -57,7 +59,7 @@ export function addRun(program: Command): void {
     .option("--max-age <duration>", "the same for a result younger than this")
     .option("--max-bytes <size>", "larger results are refused", "16MiB")
     .option("--kill-grace <duration>", "time between TERM and KILL when the claim is lost");
-  addMetricsOptions(addCommonOptions(command)).action(run);
+  addMetricsOptions(addObserveOption(addCommonOptions(command))).action(run);
 }
 
 async function run(job: string, words: string[], flags: RunFlags): Promise<void> {
@@ -150,6 +152,8 @@ function commandEnvironment(flags: RunFlags): NodeJS.ProcessEnv {
   return {
     ...process.env,
     ...(flags.zookeeper === undefined ? {} : { ZOOKEEPER_CONNECT: flags.zookeeper }),
+    ...(flags.root === undefined ? {} : { [ROOT_VARIABLE]: flags.root }),
+    ...zookeeperEnvironment(flags),
     ...redisEnvironment(flags),
   };
 }
