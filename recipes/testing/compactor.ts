@@ -12,6 +12,7 @@ import { type Asked, ask } from "../../lib/redis/ask.js";
 import type { Limits } from "../../lib/redis/attempt.js";
 import { resultKeyOf } from "../../lib/redis/fence-key.js";
 import { type FenceStore, type FoundFence, scriptedFences } from "../../lib/redis/fence-store.js";
+import { claimsPath } from "../../lib/zookeeper/paths.js";
 import { compact } from "../compact.js";
 import { SimulatedProcess } from "./simulated-process.js";
 import { SimulatedSinkConnection } from "./simulated-sink-connection.js";
@@ -55,8 +56,10 @@ export function compactFor(world: World, forMs: number): void {
 }
 
 function elsewhere({ ensemble }: World): string {
-  const isThere = ensemble.tree.find(ELSEWHERE, ensemble.zxid) !== undefined;
-  if (!isThere) ensemble.create("an operator", ELSEWHERE, "", "persistent");
+  for (const path of [ELSEWHERE, claimsPath(ELSEWHERE)]) {
+    const isThere = ensemble.tree.find(path, ensemble.zxid) !== undefined;
+    if (!isThere) ensemble.create("an operator", path, "", "persistent");
+  }
   return ELSEWHERE;
 }
 
