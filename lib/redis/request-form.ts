@@ -39,7 +39,10 @@ export function bytesOf(value: Uint8Array | string): Buffer {
       `the result is ${bytes} bytes long; Redis holds at most ${RESULT_BYTES_MAX}`,
     );
   }
-  return typeof value === "string" ? Buffer.from(value) : Buffer.from(value);
+  if (typeof value === "string") return Buffer.from(value);
+  const copy = Buffer.allocUnsafe(value.byteLength);
+  copy.set(value);
+  return copy;
 }
 
 export function ttlOf({ ttlMs }: WriteOptions): string {

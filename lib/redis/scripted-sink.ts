@@ -55,7 +55,8 @@ export interface SinkConnection extends Asked<ScriptRequest> {
 
 export const CALL_TIMEOUT_MS = 5_000;
 
-const STAGE_FROM_BYTES = 100 * 1_024;
+/** Default of {@link SinkOptions.stageFromBytes}. */
+export const STAGE_FROM_BYTES = 100 * 1_024;
 
 /** @throws OptionError when an option cannot be used */
 export function scriptedSink(

@@ -2,6 +2,9 @@
  * Fenced commits against plain SET, for values of 100 bytes, 10 KB and 1 MB and several numbers in flight. Both go to
  * one server over the same kind of connection, in rounds that take turns, so that a machine that is slow for a while is
  * slow for both. Each commit has a token of its own, above the last one at its key, as the commits of claims have.
+ *
+ * The least that a fenced commit can cost with this client is measured beside them: a copy of the value, its digest and
+ * one call of a script that does nothing at all, with the same keys and arguments; larger values go by a SET before it.
  * `npm run bench -- commit`; FENCEKEEPER_ROUNDS=n plays so many rounds.
  */
 import { randomBytes } from "node:crypto";
@@ -10,6 +13,9 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { clientOptions } from "../../lib/redis/client/client-options.js";
 import { openRedisSink } from "../../lib/redis/redis-sink.js";
 import { parseRedisUrl } from "../../lib/redis/redis-url.js";
+import { keysOf } from "../../lib/redis/request-form.js";
+import { STAGE_FROM_BYTES } from "../../lib/redis/scripted-sink.js";
+import { storedValue } from "../../lib/redis/value-form.js";
 import type { Sink } from "../../lib/sink.js";
 import { makeToken } from "../../lib/token.js";
 import { startRedis, type TestRedis } from "../support/redis-for-test.js";
@@ -35,6 +41,8 @@ let sink: Sink;
 /** Two, so that nothing is found to be faster because it is another connection. */
 let plain: Redis;
 let again: Redis;
+/** SHA-1 of a script that does nothing. */
+let nothing = "";
 let number = 0;
 
 beforeAll(async () => {
@@ -48,6 +56,7 @@ beforeAll(async () => {
   plain = new Redis({ ...same, ...address.hosts[0] });
   again = new Redis({ ...same, ...address.hosts[0] });
   await Promise.all([plain.connect(), again.connect()]);
+  nothing = String(await plain.script("LOAD", "return {'committed', '1'}"));
   sink = openRedisSink({ url: redis.url, timeoutMs: 60_000 });
 });
 afterAll(async () => {
@@ -66,6 +75,17 @@ const commit: Write = (index, value) => {
   const key = `fenced:${keyOf(index, value)}`;
   const token = makeToken({ era: 0, generation: 1n, sequence: index });
   return sink.commitResult({ key, job: "bench", token, value, holder: "bench" });
+};
+const least: Write = async (index, value) => {
+  const key = `least:${keyOf(index, value)}`;
+  const { text } = makeToken({ era: 0, generation: 1n, sequence: index });
+  const { bytes, digest } = await storedValue(value, undefined);
+  const isApart = bytes.length >= STAGE_FROM_BYTES;
+  const staged = isApart ? plain.set(key, bytes) : undefined;
+  const order = String(index).padStart(16, "0");
+  const said = [text, "bench", isApart ? "" : bytes, await digest, "", "once", "bench", order];
+  await plain.callBuffer("EVALSHA", [nothing, 3, ...keysOf(key), ...said]);
+  await staged;
 };
 const setOn =
   (client: Redis): Write =>
@@ -91,7 +111,7 @@ async function rateOf(write: Write, values: Buffer[], inFlight: number): Promise
 it.each(CASES)("measures %s", { timeout: 600_000 }, async (name, bytes, numbers, target) => {
   const values = Array.from({ length: VALUES }, () => randomBytes(bytes));
   for (const inFlight of numbers) {
-    const kinds = [commit, setOn(plain), setOn(again)];
+    const kinds = [commit, setOn(plain), setOn(again), least];
     const rates: number[][] = kinds.map(() => []);
     for (let round = -1; round < ROUNDS; round += 1) {
       for (const [kind, write] of kinds.entries()) {
@@ -99,12 +119,13 @@ it.each(CASES)("measures %s", { timeout: 600_000 }, async (name, bytes, numbers,
         if (round >= 0) rates[kind]?.push(rate);
       }
     }
-    const [fenced = 0, set = 0, other = 0] = rates.map(median);
+    const [fenced = 0, set = 0, other = 0, bare = 0] = rates.map(median);
     const ratio = fenced / set;
     const noise = other / set;
     console.log(
       `${name.padEnd(6)} ${String(inFlight).padStart(3)} in flight: ${thousands(fenced)} commits, ` +
-        `${thousands(set)} SETs a second, ratio ${ratio.toFixed(2)} (target ${target}; SET to SET ${noise.toFixed(2)})`,
+        `${thousands(set)} SETs a second, ratio ${ratio.toFixed(2)} (target ${target}; ` +
+        `the least ${(bare / set).toFixed(2)}; SET to SET ${noise.toFixed(2)})`,
     );
     expect(rates.flat()).toHaveLength(kinds.length * ROUNDS);
   }

@@ -41,23 +41,27 @@
 --   noperm command          the user may not run a command that is needed here; nothing was changed
 
 -- begin of the part that is the same in every script (a test holds it so)
-local TOKEN = '^%d%d%d%d%d%.%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%.%d%d%d%d%d%d%d%d%d%d$'
-local ORDER = '^%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d$'
+local find, sub = string.find, string.sub
 
 -- Tokens are compared as text and never become numbers: Lua would round them. Their parts have an upper end:
 -- the generation is a signed 64-bit number, and the counter behind the sequence repeats at 2147483647.
 local function isToken(text)
-  return text and #text == 37 and text:find(TOKEN) ~= nil
-    and text:sub(7, 26) <= '09223372036854775807' and text:sub(28) <= '2147483646'
+  return text and #text == 37 and sub(text, 6, 6) == '.' and sub(text, 27, 27) == '.'
+    and find(text, '^%d+%.%d+%.%d+$') ~= nil
+    and sub(text, 7, 26) <= '09223372036854775807' and sub(text, 28) <= '2147483646'
 end
 
 -- At most 15 digits: a count that Lua adds to exactly.
 local function isCount(text)
-  return text and #text <= 15 and (text == '0' or text:find('^[1-9][0-9]*$') ~= nil)
+  return text and #text <= 15 and (text == '0' or find(text, '^[1-9]%d*$') ~= nil)
 end
 
 local function isDigest(text)
-  return text and #text == 64 and not text:find('[^0-9a-f]')
+  return text and #text == 64 and find(text, '^[0-9a-f]+$') ~= nil
+end
+
+local function isOrder(text)
+  return #text == 16 and find(text, '^%d+$') ~= nil
 end
 
 local function isJob(text)
@@ -69,7 +73,7 @@ end
 local function faultIn(fence)
   if not isToken(fence.token) then return 'token' end
   if not isJob(fence.job) then return 'job' end
-  if fence.order and not fence.order:find(ORDER) then return 'order' end
+  if fence.order and not isOrder(fence.order) then return 'order' end
   if fence.stale and not isCount(fence.stale) then return 'stale' end
   if fence.observed and not isCount(fence.observed) then return 'observed' end
   if fence.lastStaleToken and not isToken(fence.lastStaleToken) then return 'lastStaleToken' end
@@ -113,14 +117,14 @@ local NO_ORDER = ('0'):rep(16)
 local NOW_MS = serverMs()
 
 local function isMs(text)
-  return text:find('^[1-9][0-9]*$') ~= nil and (#text < 16 or (#text == 16 and text <= '9007199254740991'))
+  return find(text, '^[1-9]%d*$') ~= nil and (#text < 16 or (#text == 16 and text <= '9007199254740991'))
 end
 
 -- The first argument that is not as it must be; nil when all are.
 local function faultInClaim(claim)
   if not isJob(claim.job) then return 'job' end
   if not claim.holder or #claim.holder > 64 then return 'holder' end
-  if claim.order ~= '' and not claim.order:find(ORDER) then return 'order' end
+  if claim.order ~= '' and not isOrder(claim.order) then return 'order' end
   if claim.raised ~= '' and claim.raised ~= '1' then return 'raised' end
   if claim.alive ~= '' and not isToken(claim.alive) then return 'alive' end
   if claim.retentionMs ~= '' and not isMs(claim.retentionMs) then return 'retention' end
@@ -277,22 +281,20 @@ if not redis.acl_check_cmd then
   end
 end
 
--- Only what is not there already: at the least the token or the revision is another one.
-local changed = {}
-local function change(field, text)
-  if fence and fence[field] == text then return end
-  changed[#changed + 1] = field
-  changed[#changed + 1] = text
+-- What differs from commit to commit, and the rest where it is not there already.
+local nextOrder = order ~= '' and order or (isOwn and fence.order or NO_ORDER)
+local changed = {'token', token, 'digest', digest, 'committedAt', NOW_MS, 'order', nextOrder}
+local isSettled = fence and fence.state == 'committed' and fence.holder == claim.holder and fence.revision == revision
+if not isSettled then
+  changed = {
+    'token', token, 'digest', digest, 'committedAt', NOW_MS, 'order', nextOrder,
+    'job', claim.job, 'state', 'committed', 'holder', claim.holder, 'revision', revision,
+  }
 end
-change('token', token)
-change('job', claim.job)
-change('state', 'committed')
-change('holder', claim.holder)
-change('digest', digest)
-change('revision', revision)
-change('committedAt', NOW_MS)
-change('order', order ~= '' and order or (isOwn and fence.order or NO_ORDER))
-if encoding ~= '' or (fence and fence.encoding) then change('encoding', encoding) end
+if encoding ~= '' or (fence and fence.encoding) then
+  changed[#changed + 1] = 'encoding'
+  changed[#changed + 1] = encoding
+end
 redis.call('HSET', KEYS[2], unpack(changed))
 if keepMs then
   redis.call('PEXPIRE', KEYS[2], keepMs)

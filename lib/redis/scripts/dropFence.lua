@@ -18,23 +18,27 @@
 --   badargument argument    another argument is not as described above; nothing was changed
 
 -- begin of the part that is the same in every script (a test holds it so)
-local TOKEN = '^%d%d%d%d%d%.%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%.%d%d%d%d%d%d%d%d%d%d$'
-local ORDER = '^%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d$'
+local find, sub = string.find, string.sub
 
 -- Tokens are compared as text and never become numbers: Lua would round them. Their parts have an upper end:
 -- the generation is a signed 64-bit number, and the counter behind the sequence repeats at 2147483647.
 local function isToken(text)
-  return text and #text == 37 and text:find(TOKEN) ~= nil
-    and text:sub(7, 26) <= '09223372036854775807' and text:sub(28) <= '2147483646'
+  return text and #text == 37 and sub(text, 6, 6) == '.' and sub(text, 27, 27) == '.'
+    and find(text, '^%d+%.%d+%.%d+$') ~= nil
+    and sub(text, 7, 26) <= '09223372036854775807' and sub(text, 28) <= '2147483646'
 end
 
 -- At most 15 digits: a count that Lua adds to exactly.
 local function isCount(text)
-  return text and #text <= 15 and (text == '0' or text:find('^[1-9][0-9]*$') ~= nil)
+  return text and #text <= 15 and (text == '0' or find(text, '^[1-9]%d*$') ~= nil)
 end
 
 local function isDigest(text)
-  return text and #text == 64 and not text:find('[^0-9a-f]')
+  return text and #text == 64 and find(text, '^[0-9a-f]+$') ~= nil
+end
+
+local function isOrder(text)
+  return #text == 16 and find(text, '^%d+$') ~= nil
 end
 
 local function isJob(text)
@@ -46,7 +50,7 @@ end
 local function faultIn(fence)
   if not isToken(fence.token) then return 'token' end
   if not isJob(fence.job) then return 'job' end
-  if fence.order and not fence.order:find(ORDER) then return 'order' end
+  if fence.order and not isOrder(fence.order) then return 'order' end
   if fence.stale and not isCount(fence.stale) then return 'stale' end
   if fence.observed and not isCount(fence.observed) then return 'observed' end
   if fence.lastStaleToken and not isToken(fence.lastStaleToken) then return 'lastStaleToken' end
