@@ -122,4 +122,24 @@ describe("get", () => {
     expect([status, stdout.toString()]).toEqual([0, "overwritten"]);
     expect(stderr).toContain("without a fence");
   });
+
+  it("with --wait ends as soon as a result is committed, and with --newer-than not before a newer one", async () => {
+    const first = startCli(["get", key, "--wait", "30s"]);
+    await cli(["run", job, "--key", key, "--", "printf", "one"]);
+    expect(await first.ended).toMatchObject({ status: 0, stdout: Buffer.from("one") });
+    const { token } = JSON.parse((await cli(["get", key, "--json"])).stdout.toString());
+    const second = startCli(["get", key, "--wait", "30s", "--newer-than", token]);
+    await cli(["run", job, "--key", key, "--", "printf", "two"]);
+    expect(await second.ended).toMatchObject({ status: 0, stdout: Buffer.from("two") });
+  });
+
+  it("with --wait exits with 1 when nothing came in time, and says for how long it waited", async () => {
+    const { status, stdout, stderr } = await cli(["get", key, "--wait", "100ms"]);
+    expect([status, stdout.toString()]).toEqual([1, ""]);
+    expect(stderr).toContain(`no result came to "${key}" within 100ms`);
+    const old = startCli(["get", key, "--wait", "1", "--newer-than", "1"]);
+    expect(await old.ended).toMatchObject({ status: 64 });
+    const alone = await cli(["get", key, "--newer-than", "00000.00000000000000000001.0000000000"]);
+    expect([alone.status, alone.stderr]).toEqual([64, expect.stringContaining("needs --wait")]);
+  });
 });
