@@ -237,7 +237,7 @@ describe.each(TOPOLOGIES)("%s", (name, start, runs) => {
     async () => {
       const keys = Array.from({ length: SPREAD }, nextKey);
       const safe = open({ durability: { replicas: 1, timeoutMs: 5_000 }, timeoutMs: 30_000 });
-      const acknowledged = new Map<string, string>();
+      const acknowledged = new Map<string, number>();
       let sequence = 0;
       const commitAll = async () => {
         sequence += 1;
@@ -248,7 +248,7 @@ describe.each(TOPOLOGIES)("%s", (name, start, runs) => {
             try {
               const answer = await safe.commitResult({ key, job: "job", token: round, value });
               const isKept = "durability" in answer && answer.durability?.reached;
-              if (isKept) acknowledged.set(key, value);
+              if (isKept) acknowledged.set(key, round.sequence);
             } catch (error) {
               expect(error).toBeInstanceOf(FencekeeperError);
               const { definite } = error as FencekeeperError;
@@ -267,6 +267,12 @@ describe.each(TOPOLOGIES)("%s", (name, start, runs) => {
       await topology.killPrimary();
       await committing;
       const after = open({ timeoutMs: 30_000 });
+      for (const key of keys) {
+        // what a replica had is there, or what was written after it and lost its reply only
+        const { value } = await after.readResult(key);
+        const kept = Number(value?.toString().split(" ").at(-1));
+        expect(kept, key).toBeGreaterThanOrEqual(acknowledged.get(key) ?? Number.NaN);
+      }
       sequence += 1;
       for (const key of keys) {
         const request = { key, job: "job", token: token(sequence), value: "after" };
