@@ -17,6 +17,7 @@ import { parseRedisUrl, type RedisAddress } from "./redis-url.js";
 import { sendRequest } from "./send-request.js";
 import { errorFromServer, isPassing, isRedirection, isReplica } from "./server-error.js";
 import { serverIdentity } from "./server-identity.js";
+import { SharedWaits } from "./shared-waits.js";
 import { WatchedServers } from "./watched-servers.js";
 import type { Watcher, Watching } from "./watcher.js";
 
@@ -56,6 +57,7 @@ export class RedisConnection implements Asked<Request> {
   readonly #greetings = new WeakMap<object, Promise<void>>();
   readonly #greeted = new WeakSet<object>();
   readonly #watched: WatchedServers;
+  readonly #waits = new SharedWaits();
   #closing: Promise<void> | undefined;
 
   constructor(options: ConnectionOptions) {
@@ -180,10 +182,7 @@ export class RedisConnection implements Asked<Request> {
         return { kind: "lost", cause: new Error("no reply came in time") };
       }
       if (!("wait" in request) || request.wait === undefined) return { kind: "reply", reply };
-      // It waits for what was written on this very connection.
-      const { command, values } = request.wait;
-      const isSame = node.stream === stream && node.status === "ready";
-      const waiting = isSame ? node.call(command, values) : Promise.resolve(undefined);
+      const waiting = this.#waits.send(request.wait, { node, stream });
       // what was reached is not known then
       const waited = await settleWithin(waiting, deadline, signal).catch(() => undefined); // as said
       return { kind: "reply", reply, waited: waited === TIMED_OUT ? undefined : waited };

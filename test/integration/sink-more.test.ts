@@ -259,6 +259,24 @@ describe("durability", () => {
   });
 });
 
+describe("writes in flight at once", () => {
+  it("wait for replicas together, so that a missing one holds none of them up for the others", async () => {
+    const waiting = openRedisSink({ url: server.url, durability: { replicas: 9, timeoutMs: 50 } });
+    onTestFinished(() => waiting.close());
+    await waiting.readResult(key);
+    await redis.config("RESETSTAT");
+    const commits = Array.from({ length: 40 }, (_, index) =>
+      waiting.commitResult({ key: `${key}:${index}`, job: "job", token: token(1), value: "one" }),
+    );
+    for (const answer of await Promise.all(commits)) {
+      expect(answer).toMatchObject({ outcome: "committed", durability: { reached: false } });
+    }
+    const [, waits] = /^cmdstat_wait:calls=(\d+)/m.exec(await redis.info("commandstats")) ?? [];
+    expect(Number(waits)).toBeGreaterThan(0);
+    expect(Number(waits)).toBeLessThan(20);
+  });
+});
+
 describe("a server in the place of another", () => {
   it("gets the fences of all claims before anything is written to it", async () => {
     const losses: string[] = [];
