@@ -130,6 +130,11 @@ export interface ResultChange extends WriteOptions {
 export interface CommitAllRequest extends ClaimIdentity {
   /** At least one, each key once; in a cluster all in one slot. */
   results: ResultChange[];
+  /**
+   * More keys whose fences must not stand in the way either, and where nothing is changed: for a note only to be
+   * written while no newer claim has raised the fence of the result that it is about.
+   */
+  guards?: string[];
   /** As in {@link CommitRequest}. */
   mode?: "once" | "update";
 }

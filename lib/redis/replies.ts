@@ -63,11 +63,15 @@ export function commitAnswer(
   return notWritten(code, fields, key);
 }
 
-/** What a reply of `commitResults` says. */
-export function commitAllAnswer(reply: unknown, keys: string[]): Said<CommitAllAnswer> {
+/** What a reply of `commitResults` says; the first keys are only guarded. */
+export function commitAllAnswer(
+  reply: unknown,
+  keys: string[],
+  guardCount = 0,
+): Said<CommitAllAnswer> {
   const [code = "", ...fields] = textsOf(reply);
   if (code === "committed" || code === "duplicate") {
-    return { outcome: code, revisions: fields.map(Number) };
+    return { outcome: code, revisions: fields.slice(guardCount).map(Number) };
   }
   const [number, ...rest] = fields;
   const isAboutAll = ["badtoken", "badargument", "noperm"].includes(code);

@@ -108,7 +108,8 @@ export function scriptedSink(
     commitResult: async (request, call) => writes.commit(full(request), limitsOf(call)),
     commitResults: async (request, call) => {
       const results = request.results.map(full);
-      const answer = await writes.commitAll({ ...request, results }, limitsOf(call));
+      const guards = (request.guards ?? []).map((key) => keyPrefix + key);
+      const answer = await writes.commitAll({ ...request, results, guards }, limitsOf(call));
       return "key" in answer ? { ...answer, key: answer.key.slice(keyPrefix.length) } : answer;
     },
     invalidateResult: async (identity, call) => writes.invalidate(full(identity), limitsOf(call)),

@@ -80,11 +80,11 @@ export class SinkWrites {
   }
 
   async commitAll(request: CommitAllRequest, limits: Limits): Promise<CommitAllAnswer> {
-    const { results } = request;
+    const { results, guards = [] } = request;
     const { retentionMs, nextOrder, compress } = this.options;
-    const keys = results.map(({ key }) => key);
-    if (keys.length === 0 || new Set(keys).size < keys.length) {
-      throw new OptionError("results must be at least one, and name each key once");
+    const keys = [...guards, ...results.map(({ key }) => key)];
+    if (results.length === 0 || new Set(keys).size < keys.length) {
+      throw new OptionError("results must be at least one, and name each key once, guards too");
     }
     const [token, job, holder] = identityOf(request);
     const policies = new Set(keys.map((key) => this.#policyOf(key)));
@@ -93,7 +93,8 @@ export class SinkWrites {
     }
     const [policy = ""] = policies;
     const claim = [token, job, holder, modeOf(request), nextOrder(), retentionMs, policy];
-    const changes = await Promise.all(results.map((change) => changeOf(change, compress)));
+    const written = await Promise.all(results.map((change) => changeOf(change, compress)));
+    const changes = [...guards.map(() => GUARD), ...written];
     return this.#asking.write<CommitAllAnswer>(
       {
         ...{ identity: request, script: "commitResults", keys: keys.flatMap(keysOf) },
@@ -104,7 +105,7 @@ export class SinkWrites {
           });
           return [...claim, this.#touch, ...each];
         },
-        said: (reply) => commitAllAnswer(reply, keys),
+        said: (reply) => commitAllAnswer(reply, keys, guards.length),
         stale: (key, fenceText) => ({ outcome: "stale", fenceText, key }),
       },
       limits,
@@ -161,6 +162,9 @@ export class SinkWrites {
     return mode === "enforce" ? "" : mode;
   }
 }
+
+/** Value, digest, time to live and encoding of a key that is only looked at. */
+const GUARD: ScriptValues = ["", "guard", "", ""];
 
 /** Value, digest, time to live and encoding. */
 async function changeOf(

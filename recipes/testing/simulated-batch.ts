@@ -6,6 +6,9 @@ import { faultInClaim, SimulatedEntry } from "./simulated-entry.js";
 import { isDigest, isMs, isShort, isToken } from "./simulated-fence.js";
 import { type JudgedCommit, judgeCommit, letThrough } from "./simulated-judgement.js";
 
+/** In place of a digest: the fence is looked at, and nothing is changed. */
+const GUARD = "guard";
+
 const CLAIM_ARGUMENTS = 8;
 const ARGUMENTS_EACH = 6;
 
@@ -25,7 +28,7 @@ export function commitResults(call: ScriptCall): Reply {
     return { index, claim, digest, ttlMs, encoding, value: call.bytes(at) };
   });
   for (const { claim, digest, ttlMs, encoding } of changes) {
-    if (digest !== "" && !isDigest(digest)) return ["badargument", "digest"];
+    if (digest !== "" && digest !== GUARD && !isDigest(digest)) return ["badargument", "digest"];
     if (ttlMs !== "" && !isMs(ttlMs)) return ["badargument", "ttl"];
     if (!isShort(encoding)) return ["badargument", "encoding"];
     const bad = faultInClaim(claim);
@@ -53,7 +56,7 @@ export function commitResults(call: ScriptCall): Reply {
   }
 
   const revisions = judged.map(({ digest, duplicateOf, revision }) =>
-    digest === "" ? "0" : (duplicateOf ?? revision),
+    digest === "" || digest === GUARD ? "0" : (duplicateOf ?? revision),
   );
   if (judged.every(({ duplicateOf }) => duplicateOf !== undefined)) {
     return ["duplicate", ...revisions];
@@ -72,8 +75,11 @@ type Change = Parameters<typeof judgeCommit>[1] & { digest: string };
 
 function judge(entry: SimulatedEntry, change: Omit<Change, "mode">, mode: string): JudgedCommit {
   const { claim, digest } = change;
-  if (digest !== "") return judgeCommit(entry, { claim, digest, mode });
   const refusal = entry.refusalOf(claim);
+  if (digest === GUARD) {
+    return { refusal, duplicateOf: refusal === undefined ? "0" : undefined, revision: "0" };
+  }
+  if (digest !== "") return judgeCommit(entry, { claim, digest, mode });
   const judged: JudgedCommit = { refusal, duplicateOf: undefined, revision: "0" };
   const { fence } = entry;
   const { token, order } = claim;
@@ -97,6 +103,7 @@ function write(call: ScriptCall, writing: Writing, revision: string): void {
   const { result: key } = entry.keys;
   if (refusal !== undefined) {
     entry.count("observed", claim.token);
+    if (digest === GUARD) return;
     if (digest === "") call.keyspace.delete(key);
     else entry.put(value, ttlMs);
     return;

@@ -107,6 +107,24 @@ describe("commitResults", () => {
     await expect(sink.commitResults(twice)).rejects.toThrow(OptionError);
     await expect(sink.commitResults({ ...twice, results: [] })).rejects.toThrow(OptionError);
   });
+
+  it("writes nothing when a newer claim has raised a guarded fence, and changes nothing there", async () => {
+    const [about, note] = [`{${key}}:report`, `{${key}}:note`];
+    const noteOf = (sequence: number, value: string) =>
+      sink.commitResults({
+        ...{ job: "job", token: token(sequence), guards: [about] },
+        results: [{ key: note, value }],
+      });
+    await sink.advanceFence({ key: about, job: "job", token: token(1) });
+    expect(await noteOf(1, "one")).toEqual({ outcome: "committed", revisions: [1] });
+    await sink.advanceFence({ key: about, job: "job", token: token(2) });
+    const refused = { outcome: "stale", key: about, fenceText: token(2).text };
+    expect(await noteOf(1, "late")).toEqual(refused);
+    expect((await sink.readResult(note)).value?.toString()).toBe("one");
+    expect((await sink.readResult(about)).fence).toMatchObject({ staleCount: 1, state: "open" });
+    expect(await noteOf(3, "new")).toMatchObject({ outcome: "committed" });
+    expect((await sink.readResult(about)).fence?.tokenText).toBe(token(2).text);
+  });
 });
 
 describe("a sink that observes", () => {

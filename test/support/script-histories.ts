@@ -105,8 +105,10 @@ export class ScriptHistory {
     values.push(this.#retention(), this.#policy(), this.#flag());
     for (const _ of keys) {
       const value = random.pick(VALUES);
-      const isDeleted = random.chance(0.3);
-      values.push(isDeleted ? "" : value, isDeleted ? "" : this.#digestOf(value));
+      const isGuard = random.chance(0.2);
+      const isDeleted = !isGuard && random.chance(0.3);
+      values.push(isDeleted ? "" : value);
+      values.push(isGuard ? "guard" : isDeleted ? "" : this.#digestOf(value));
       values.push(isDeleted ? "" : this.#ttl(), this.#encoding());
       values.push(this.#flag(), this.#alive());
     }

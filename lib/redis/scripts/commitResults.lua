@@ -1,5 +1,6 @@
--- commitResults: commits several results of one claim in one step: all of them, or none. Each is a value or a deletion.
--- Everything is checked before the first write.
+-- commitResults: commits several results of one claim in one step: all of them, or none. Each is a value or a deletion, or
+-- a guard: a key whose fence must not stand in the way either, and where nothing is changed. Everything is checked before
+-- the first write.
 --
 -- KEYS[1]  of three keys for each result, in a cluster all in one slot: the result, a string; it need not exist
 -- KEYS[2]  the fence, a hash
@@ -16,7 +17,7 @@
 -- ARGV[8]  touch: 1 makes a reply that changes nothing write the fences as they are, so that WAIT and WAITAOF wait
 --   and six for each result, in the order of the keys:
 -- ARGV[9]  value
--- ARGV[10]  digest of the value: SHA-256 as 64 hexadecimal digits in lower case; empty: the result is deleted
+-- ARGV[10]  digest of the value: SHA-256 as 64 hexadecimal digits in lower case; empty: the result is deleted; or guard
 -- ARGV[11]  time to live in whole milliseconds, 1 to 9007199254740991; empty: the result does not expire
 -- ARGV[12]  encoding of the value, such as gzip: at most 64 bytes, may be empty
 -- ARGV[13]  raised: 1 when the fence has been raised to the token before, so that it must be there; else empty
@@ -24,7 +25,7 @@
 --
 -- Replies: flat arrays of bulk strings; the first item is the code, the fields follow in this order. The number says
 -- which result it is about, from 1.
---   committed revision…           all is written; the revisions count the writes under this token, 0 for a deletion
+--   committed revision…           all is written; the revisions count the writes under this token, 0 for a deletion or guard
 --   duplicate revision…           all was committed under this token before; nothing was changed
 --   observed number code field    all is written, though this one would have been refused with this code and field
 --   conflict number               another value was committed under this token before; nothing was changed
@@ -186,7 +187,8 @@ for number = 1, #KEYS / 3 do
     value = ARGV[argument], digest = ARGV[argument + 1], ttlMs = ARGV[argument + 2],
     encoding = ARGV[argument + 3], claim = claimOf(ARGV[argument + 4], ARGV[argument + 5]), revision = '1',
   }
-  if entry.digest ~= '' and not isDigest(entry.digest) then return {'badargument', 'digest'} end
+  entry.isGuard = entry.digest == 'guard'
+  if entry.digest ~= '' and not entry.isGuard and not isDigest(entry.digest) then return {'badargument', 'digest'} end
   if entry.ttlMs ~= '' and not isMs(entry.ttlMs) then return {'badargument', 'ttl'} end
   if #entry.encoding > 64 then return {'badargument', 'encoding'} end
   local bad = faultInClaim(entry.claim)
@@ -198,6 +200,7 @@ end
 local function judge(entry)
   local fence = entry.fence
   local refusal = refusalOf(entry.claim, fence, entry.floorKey)
+  if entry.isGuard then return not refusal, refusal end
   if refusal or not fence or fence.token ~= token then return false, refusal end
   entry.isOwn = true
   local isBehind = order ~= '' and fence.order and order < fence.order
@@ -248,17 +251,21 @@ for number, entry in ipairs(entries) do
 end
 
 local revisions = {}
-for number, entry in ipairs(entries) do revisions[number] = entry.digest == '' and '0' or entry.revision end
+for number, entry in ipairs(entries) do
+  revisions[number] = (entry.digest == '' or entry.isGuard) and '0' or entry.revision
+end
 if left == 0 then
   if ARGV[8] == '1' then
-    for _, entry in ipairs(entries) do redis.call('HSET', entry.fenceKey, 'token', token) end
+    for _, entry in ipairs(entries) do
+      if not entry.isGuard then redis.call('HSET', entry.fenceKey, 'token', token) end
+    end
   end
   return {'duplicate', unpack(revisions)}
 end
 
--- What follows the first write must not fail. A server that cannot be asked what the user may do is given commands that
--- change nothing, or nothing that matters, before it.
-for _, entry in ipairs(entries) do
+-- What follows the first write must not fail: the reply that names what the user may not do there. A server that cannot
+-- be asked is given commands that change nothing, or nothing that matters.
+local function missingFor(entry)
   local fence, key, fenceKey = entry.fence, entry.key, entry.fenceKey
   entry.expires = fence and redis.call('PTTL', fenceKey) >= 0
   if ARGV[6] ~= '' and (entry.digest == '' or entry.ttlMs ~= '') then
@@ -279,6 +286,12 @@ for _, entry in ipairs(entries) do
     if entry.expires then redis.call('PERSIST', fenceKey) end
     if fence and entry.keepMs then redis.call('PEXPIRE', fenceKey, entry.keepMs) end
   end
+  return nil
+end
+
+for _, entry in ipairs(entries) do
+  local missing = not entry.isGuard and missingFor(entry)
+  if missing then return missing end
 end
 
 local function putFence(entry)
@@ -326,7 +339,7 @@ for _, entry in ipairs(entries) do
   elseif not entry.isDone then
     putFence(entry)
   end
-  if not entry.isDone then putValue(entry) end
+  if not entry.isDone and not entry.isGuard then putValue(entry) end
 end
 if observed then return {'observed', unpack(observed)} end
 return {'committed', unpack(revisions)}
