@@ -101,8 +101,8 @@ export class ConfirmingHandle implements ConfirmedHandle {
     return this.#confirmation.follow(this.#inner.read(path, watch));
   }
 
-  list(path: string) {
-    return this.#confirmation.follow(this.#inner.list(path));
+  list(path: string, watch: boolean) {
+    return this.#confirmation.follow(this.#inner.list(path, watch));
   }
 
   delete(path: string) {

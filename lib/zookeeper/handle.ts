@@ -36,7 +36,7 @@ export interface Handle {
   create(path: string, data: string, mode: CreateMode): Promise<string>;
   exists(path: string): Promise<Stat>;
   read(path: string, watch: boolean): Promise<{ data: string; stat: Stat }>;
-  list(path: string): Promise<{ children: string[]; stat: Stat }>;
+  list(path: string, watch: boolean): Promise<{ children: string[]; stat: Stat }>;
   delete(path: string): Promise<void>;
   sync(path: string): Promise<void>;
   /**

@@ -52,11 +52,11 @@ export abstract class NativeRequests {
     );
   }
 
-  list(path: string): Promise<{ children: string[]; stat: Stat }> {
+  list(path: string, watch: boolean): Promise<{ children: string[]; stat: Stat }> {
     return this.request<[string[], NativeStat], { children: string[]; stat: Stat }>(
       "list",
       path,
-      (client, done) => client.a_get_children2(path, false, done),
+      (client, done) => client.a_get_children2(path, watch, done),
       (children, stat) => ({ children, stat: statOf(stat) }),
     );
   }

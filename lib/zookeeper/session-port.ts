@@ -44,8 +44,11 @@ export interface Session {
 
   /** Makes a znode; gives its full path, with the number the server appended. */
   create(path: string, data: string, mode: CreateMode): Promise<string>;
-  /** Children (names only, in no order) and stat of a znode, from one moment. */
-  list(path: string): Promise<{ children: string[]; stat: Stat }>;
+  /**
+   * Children (names only, in no order) and stat of a znode, from one moment. A watch on them goes off once, at the next
+   * child that is made or deleted.
+   */
+  list(path: string, options?: { watch: boolean }): Promise<{ children: string[]; stat: Stat }>;
   /** Data and stat of a znode. Leaves no watch behind when there is no such znode. */
   read(path: string, options?: { watch: boolean }): Promise<{ data: string; stat: Stat }>;
   delete(path: string): Promise<void>;

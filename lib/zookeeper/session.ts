@@ -97,8 +97,8 @@ export class HandleSession implements Session {
     return this.#ask("create", path, (handle) => handle.create(path, data, mode));
   }
 
-  list(path: string): Promise<{ children: string[]; stat: Stat }> {
-    return this.#ask("list", path, (handle) => handle.list(path));
+  list(path: string, { watch } = { watch: false }): Promise<{ children: string[]; stat: Stat }> {
+    return this.#ask("list", path, (handle) => handle.list(path, watch));
   }
 
   read(path: string, { watch } = { watch: false }): Promise<{ data: string; stat: Stat }> {

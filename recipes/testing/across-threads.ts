@@ -91,8 +91,8 @@ class HandleAcross implements ConfirmedHandle {
     return this.#cross(() => this.#inner.read(path, watch));
   }
 
-  list(path: string) {
-    return this.#cross(() => this.#inner.list(path));
+  list(path: string, watch: boolean) {
+    return this.#cross(() => this.#inner.list(path, watch));
   }
 
   delete(path: string) {

@@ -110,7 +110,9 @@ export class SimulatedHandle implements Handle {
     return this.#ask("exists", path, (_, zxid) => statOf(tree.get("exists", path, zxid)));
   }
 
-  list(path: string): Promise<{ children: string[]; stat: Stat }> {
+  /** What the simulation plays watches no children; who does is told so, and not left to wait for nothing. */
+  list(path: string, watch: boolean): Promise<{ children: string[]; stat: Stat }> {
+    if (watch) throw new Error("the simulated ensemble has no watches on children");
     const { tree } = this.#options.ensemble;
     return this.#ask("list", path, (_, zxid) => tree.list(path, zxid));
   }

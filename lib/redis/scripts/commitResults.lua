@@ -1,6 +1,6 @@
--- commitResults: commits several results of one claim in one step: all of them, or none. Each is a value or a deletion, or
--- a guard: a key whose fence must not stand in the way either, and where nothing is changed. Everything is checked before
--- the first write.
+-- commitResults: commits several results of one claim in one step: all of them, or none. Each is a value, a deletion or
+-- a guard: a key whose fence must not stand in the way either, and where nothing is changed. Everything is checked
+-- before the first write.
 --
 -- KEYS[1]  of three keys for each result, in a cluster all in one slot: the result, a string; it need not exist
 -- KEYS[2]  the fence, a hash
@@ -25,7 +25,7 @@
 --
 -- Replies: flat arrays of bulk strings; the first item is the code, the fields follow in this order. The number says
 -- which result it is about, from 1.
---   committed revision…           all is written; the revisions count the writes under this token, 0 for a deletion or guard
+--   committed revision…           all is written; revisions count the writes under this token; 0: deletion or guard
 --   duplicate revision…           all was committed under this token before; nothing was changed
 --   observed number code field    all is written, though this one would have been refused with this code and field
 --   conflict number               another value was committed under this token before; nothing was changed

@@ -88,8 +88,8 @@ class ThreadedHandle implements ConfirmedHandle, HandleUser {
     return this.#ask("read", path, watch);
   }
 
-  list(path: string): Promise<{ children: string[]; stat: Stat }> {
-    return this.#ask("list", path);
+  list(path: string, watch: boolean): Promise<{ children: string[]; stat: Stat }> {
+    return this.#ask("list", path, watch);
   }
 
   delete(path: string): Promise<void> {
